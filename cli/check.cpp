@@ -116,10 +116,8 @@ void add_check_command(CLI::App& app, Action& action) {
           "file", options->file,
           "safetensors file: q, k, v [batch, heads, tokens, head_dim] and o, lse; or with do "
           "any of dq, dk, dv, where o and lse are what the backward pass was given; sinks and "
-          "slopes "
-          "[heads] and bias [batch or 1, heads or 1, queries, keys] of the forward pass where it "
-          "has "
-          "them")
+          "slopes [heads] and bias [batch or 1, heads or 1, queries, keys] where either pass has "
+          "them, and with do dsinks and dbias")
       ->required();
   command.add_option(
       "--problem", options->question,

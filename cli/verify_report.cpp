@@ -58,25 +58,34 @@ struct Column {
   std::function<std::string(const KernelResult&)> text;
 };
 
-/// True if the kernel writes an output of that name.
-bool gives(const KernelInfo& kernel, std::string_view name) {
+/// True if the kernel writes an output of that name, in every problem or in some that were judged.
+bool gives(const KernelResult& result, std::string_view name) {
+  const KernelInfo& kernel = *result.kernel;
   const auto outputs = kernel.operation->outputs();
   const auto at = std::ranges::find(outputs, name, &TensorSpec::name);
-  return at != outputs.end() && kernel.gives({static_cast<std::size_t>(at - outputs.begin())});
+  if (at == outputs.end()) return false;
+  const OutputIndex output{static_cast<std::size_t>(at - outputs.begin())};
+  if (!is_optional(*kernel.operation, output)) return kernel.gives(output);
+  return std::ranges::any_of(result.worst_over_bound,
+                             [&](const auto& worst) { return worst.first == name; });
 }
 
 /// Largest error over its bound; `-` where the answer is the failure, or nothing was compared.
 std::string worst_ratio(const KernelResult& result, std::string_view output) {
-  const bool is_compared = gives(*result.kernel, output) && result.checks_of(Layer::bound) > 0;
+  const bool is_compared = gives(result, output) && result.checks_of(Layer::bound) > 0;
   if (result.failure || !is_compared) return "-";
   return fmt::format("{:.3f}", result.worst_over_bound.of(output));
 }
 
-/// Outputs of the operations of all kernels, one a name.
+/// Outputs of the operations of all kernels, one a name; of those that only some problems have,
+/// what was judged.
 std::vector<const TensorSpec*> outputs_of(const std::vector<KernelResult>& results) {
   std::vector<const TensorSpec*> outputs;
   for (const KernelResult& result : results) {
-    for (const TensorSpec& output : result.kernel->operation->outputs()) {
+    const Operation& operation = *result.kernel->operation;
+    for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
+      const TensorSpec& output = operation[OutputIndex{i}];
+      if (is_optional(operation, OutputIndex{i}) && !gives(result, output.name)) continue;
       if (std::ranges::find(outputs, output.name, &TensorSpec::name) == outputs.end()) {
         outputs.push_back(&output);
       }
@@ -306,7 +315,7 @@ Record record_of(const KernelResult& result, const VerifyOptions& options, doubl
       {"worst_reference_error_over_own_estimate", result.worst_certificate, "1"},
       {"campaign_time", seconds, "s"}};
   for (const TensorSpec& output : result.kernel->operation->outputs()) {
-    if (!gives(*result.kernel, output.name)) continue;
+    if (!gives(result, output.name)) continue;
     record.measurements.push_back({fmt::format("worst_{}_error_over_bound", output.name),
                                    result.worst_over_bound.of(output.name), "1"});
   }

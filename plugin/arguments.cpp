@@ -138,9 +138,7 @@ constexpr std::array<Place, 38> places{{{"operation", nowhere},
 PluginTensors::PluginTensors(const Arguments& arguments) {
   const Problem& p = arguments.problem;
   for_each_tensor(*p.operation, [&](const TensorSpec& spec, auto index) {
-    if constexpr (std::is_same_v<decltype(index), InputIndex>) {
-      if (!has_tensor(p, index)) return;
-    }
+    if (!has_tensor(p, index)) return;
     const auto& given = arguments[index];
     const PageTable& table = arguments.page_table;
     const bool is_paged = spec.rows == Rows::keys && table.page_size > 0;
@@ -151,7 +149,8 @@ PluginTensors::PluginTensors(const Arguments& arguments) {
         described(spec.name, spec.role == TensorRole::input ? ATTEST_INPUT : ATTEST_OUTPUT,
                   to_c(spec.format(p)), shape, given.strides);
     tensor.data = const_cast<void*>(static_cast<const void*>(given.data));
-    if (spec.is_of_pairs) say_shared(tensor, p);
+    // A gradient has the elements that are written, each once.
+    if (spec.is_of_pairs && spec.role == TensorRole::input) say_shared(tensor, p);
     tensor.starts = is_paged ? nullptr : starts_of(spec, arguments);
     tensor.storage = is_paged                   ? ATTEST_PAGED
                      : tensor.starts != nullptr ? ATTEST_PACKED

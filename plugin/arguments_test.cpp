@@ -111,6 +111,14 @@ TEST(PluginTensors, AKernelGetsTheTensorsOfItsOperation) {
   EXPECT_EQ(names_in(PluginTensors(arguments_of(
                 {.operation = &backward_operation, .lse_gradient = LseGradient::given}))),
             with_dlse);
+  const Names with_sinks{"q", "k", "v", "o", "lse", "do", "sinks", "dq", "dk", "dv", "dsinks"};
+  EXPECT_EQ(names_in(PluginTensors(
+                arguments_of({.operation = &backward_operation, .sinks = Sinks::given}))),
+            with_sinks);
+  const Names with_bias{"q", "k", "v", "o", "lse", "do", "bias", "dq", "dk", "dv", "dbias"};
+  EXPECT_EQ(
+      names_in(PluginTensors(arguments_of({.operation = &backward_operation, .bias = Bias::full}))),
+      with_bias);
 }
 
 TEST(PluginTensors, ATensorIsFoundByItsNameAndSaysWhatItIs) {

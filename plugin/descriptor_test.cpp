@@ -316,7 +316,8 @@ TEST(Descriptor, AListNamesNothingTwice) {
   const char* const same_outputs[] = {"dk", "dk"};
   kernel.missing_outputs = same_outputs;
   kernel.missing_output_count = 2;
-  EXPECT_EQ(complaint_about(kernel), "'missing_outputs' is 'dk'; allowed: dk, dv, each once");
+  EXPECT_EQ(complaint_about(kernel),
+            "'missing_outputs' is 'dk'; allowed: dk, dv, dsinks, dbias, each once");
 }
 
 TEST(Descriptor, AMergeMaySayWhichPartialResultsItTakes) {

@@ -41,6 +41,16 @@ bool has_tensor(const Problem& problem, InputIndex index) {
   return (*problem.operation)[index].shape(problem)[3] > 0;
 }
 
+bool has_tensor(const Problem& problem, OutputIndex index) {
+  return (*problem.operation)[index].shape(problem)[3] > 0;
+}
+
+bool is_optional(const Operation& operation, OutputIndex index) {
+  Problem plain;
+  plain.operation = &operation;
+  return !has_tensor(plain, index);
+}
+
 InputIndex holder_of(const Problem& problem, InputIndex index) {
   const TensorSpec& tensor = (*problem.operation)[index];
   return tensor.part_of == nullptr ? index : tensor.part_of(problem).value_or(index);

@@ -74,6 +74,10 @@ void for_each_tensor(const Operation& operation, const Visit& visit) {
 /// True if the problem has the tensor. A tensor without columns does not exist: it takes no memory,
 /// and kernels get a null pointer.
 [[nodiscard]] bool has_tensor(const Problem& problem, InputIndex index);
+[[nodiscard]] bool has_tensor(const Problem& problem, OutputIndex index);
+/// True of an output that only some problems of the operation have: those with a field that says
+/// so.
+[[nodiscard]] bool is_optional(const Operation& operation, OutputIndex index);
 
 /// The input in whose memory an input lies: another one's, of which it is a part, or its own. The
 /// other one comes before it.

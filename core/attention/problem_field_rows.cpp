@@ -40,13 +40,13 @@ bool is_quantised(const Problem& problem) {
   return problem.operation == &quantised_operation;
 }
 
-/// Operations whose queries may see other keys than masks and padding leave them.
-bool has_visibility(const Problem& problem) {
+/// True of operations of the score modifications that backward passes have.
+bool goes_with_backward(const Problem& problem) {
   return is_forward(problem) || is_backward(problem);
 }
 
 bool has_lists(const Problem& problem) {
-  return has_visibility(problem) && problem.list_seed != 0;
+  return goes_with_backward(problem) && problem.list_seed != 0;
 }
 
 /// Problems whose K has codes: given, or to be made.
@@ -330,7 +330,7 @@ FieldRows make_rows() {
        .prefix = "sinks_",
        .example = "sinks_given",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
                .name = "sinks", .flag = &Features::sinks, .refusal = "has no learned sinks"}},
@@ -341,7 +341,7 @@ FieldRows make_rows() {
        .prefix = "slopes_",
        .example = "slopes_given",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
                .name = "slopes", .flag = &Features::slopes, .refusal = "has no slopes of ALiBi"}},
@@ -353,7 +353,7 @@ FieldRows make_rows() {
        .prefix = "bias_",
        .example = "bias_heads",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
                .name = "bias", .flag = &Features::bias, .refusal = "adds no bias to scores"}},
@@ -363,7 +363,7 @@ FieldRows make_rows() {
        .prefix = "prefix",
        .example = "prefix7",
        .is_axis = false,
-       .belongs_to = has_visibility,
+       .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "prefix",
                                .flag = &Features::prefix,
                                .refusal = "has no prefix that all queries see"}},
@@ -373,7 +373,7 @@ FieldRows make_rows() {
        .prefix = "documents",
        .example = "documents7",
        .is_axis = false,
-       .belongs_to = has_visibility,
+       .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "documents",
                                .flag = &Features::documents,
                                .refusal = "has no documents in an entry"}},
@@ -383,7 +383,7 @@ FieldRows make_rows() {
        .prefix = "lists",
        .example = "lists7",
        .is_axis = false,
-       .belongs_to = has_visibility,
+       .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "lists",
                                .flag = &Features::lists,
                                .refusal = "takes no lists of keys",
@@ -415,7 +415,7 @@ FieldRows make_rows() {
        .prefix = "dropout",
        .example = "dropout0.1",
        .is_axis = false,
-       .belongs_to = is_forward,
+       .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "dropout",
                                .flag = &Features::dropout,
                                .refusal = "has no dropout",
@@ -432,7 +432,7 @@ FieldRows make_rows() {
        .prefix = "philox",
        .example = "philox7",
        .is_axis = false,
-       .belongs_to = is_forward},
+       .belongs_to = goes_with_backward},
       {.name = "dropout_offset",
        .summary = "counter from which the generator starts",
        .member = &Problem::dropout_offset,
@@ -441,7 +441,7 @@ FieldRows make_rows() {
        .prefix = "offset",
        .example = "offset4",
        .is_axis = false,
-       .belongs_to = is_forward},
+       .belongs_to = goes_with_backward},
   }};
 }
 

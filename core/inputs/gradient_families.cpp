@@ -2,6 +2,7 @@
 
 #include "core/inputs/families.hpp"
 #include "core/inputs/input_fill.hpp"
+#include "core/inputs/score_operands.hpp"
 #include "core/operations/backward.hpp"
 
 namespace attest {
@@ -19,6 +20,9 @@ Inputs with_gradient(const Problem& problem, const InputSpec& spec, const Gradie
     inputs[tensor] = filled(backward_operation[tensor].shape(problem),
                             [&](const ElementPlace& at) { return gradient(tensor, at); });
   }
+  inputs[backward::sinks] = drawn_sinks(problem, spec);
+  inputs[backward::slopes] = drawn_slopes(problem, spec);
+  inputs[backward::bias] = drawn_bias(problem, spec);
   return inputs;
 }
 

@@ -6,8 +6,10 @@
 #include <limits>
 #include <vector>
 
+#include "core/attention/dropout.hpp"
 #include "core/operations/forward.hpp"
 #include "core/operations/gradient_tensors.hpp"
+#include "core/operations/score_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -34,28 +36,41 @@ double score(const Problem& problem, std::span<const float> q, std::span<const f
   return problem.softcap > 0 ? problem.softcap * std::tanh(x / problem.softcap) : x;
 }
 
+/// Factor of a weight by dropout.
+double kept_factor(const Problem& problem, std::int64_t b, std::int64_t h, std::int64_t n,
+                   std::int64_t key) {
+  if (problem.dropout == 0) return 1;
+  return keeps_weight(problem, b, h, n, key) ? 1 / (1 - static_cast<double>(problem.dropout)) : 0;
+}
+
 /// O and LSE of one row of the forward pass, in double, rounded once.
 void attend(const Problem& problem, Inputs& inputs, std::int64_t b, std::int64_t h,
             std::int64_t n) {
   const std::int64_t kv_head = problem.kv_head_of(h);
-  const std::vector<std::int64_t> keys = visible_keys_of(problem, b, n);
+  const std::vector<std::int64_t> keys = forward::keys_of_row(problem, inputs, b, h, n);
   const auto o = inputs[backward::o].row(b, h, n);
   float& lse = inputs[backward::lse].at(b, h, n, 0);
   std::ranges::fill(o, 0.0F);
-  lse = -std::numeric_limits<float>::infinity();
+  const double none = -std::numeric_limits<double>::infinity();
+  const double sink =
+      n < problem.query_len_of(b) ? double{forward::sink_of(problem, inputs, h)} : none;
+  lse = static_cast<float>(sink);
   if (keys.empty()) return;
   std::vector<double> weights, sums(o.size(), 0.0);
   for (const std::int64_t key : keys) {
     weights.push_back(
-        score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)));
+        score(problem, inputs[backward::q].row(b, h, n), inputs[backward::k].row(b, kv_head, key)) +
+        forward::alibi_of(problem, inputs, b, h, n, key) +
+        forward::bias_of(problem, inputs, b, h, n, key));
   }
-  const double maximum = *std::ranges::max_element(weights);
-  double total = 0;
+  const double maximum = std::max(sink, *std::ranges::max_element(weights));
+  double total = std::exp(sink - maximum);
   for (std::size_t j = 0; j < keys.size(); ++j) {
     weights[j] = std::exp(weights[j] - maximum);
     total += weights[j];
     const auto v = inputs[backward::v].row(b, kv_head, keys[j]);
-    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += weights[j] * v[c];
+    const double kept = weights[j] * kept_factor(problem, b, h, n, keys[j]);
+    for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += kept * v[c];
   }
   const double limit = format_of(problem.element_type).max_finite;
   for (std::size_t c = 0; c < sums.size(); ++c) {
@@ -78,7 +93,7 @@ double flops(const Problem& problem) {
   return product_flops(problem, 3, 2);
 }
 
-constexpr std::array<TensorSpec, 10> tensors{
+constexpr std::array<TensorSpec, 15> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
@@ -94,11 +109,44 @@ constexpr std::array<TensorSpec, 10> tensors{
       .shape = lse_gradient_shape,
       .format = always_fp32,
       .is_strided = false},
+     sinks_tensor,
+     slopes_tensor,
+     bias_tensor,
      dq_tensor,
      dk_tensor,
-     dv_tensor}};
+     dv_tensor,
+     {.name = "dsinks",
+      .label = "dsinks",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = sinks_shape,
+      .format = always_fp32,
+      .is_strided = false},
+     {.name = "dbias",
+      .label = "dbias",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = bias_shape,
+      .format = always_fp32,
+      .is_strided = false,
+      .is_of_pairs = true}}};
 
 }  // namespace
+
+Problem backward::forward_problem(const Problem& problem) {
+  Problem forward = problem;
+  forward.operation = &forward_operation;
+  forward.lse_gradient = LseGradient::zero;  // goes back, and not forward
+  return forward;
+}
+
+Inputs backward::forward_inputs(const Problem& problem, const Inputs& inputs) {
+  Inputs of_forward{inputs[backward::q], inputs[backward::k], inputs[backward::v]};
+  of_forward[forward::sinks] = inputs[backward::sinks];
+  of_forward[forward::slopes] = inputs[backward::slopes];
+  of_forward[forward::bias] = inputs[backward::bias];
+  return of_forward;
+}
 
 constinit const Operation backward_operation{
     .name = "backward",

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/attention/shared_bias.hpp"
 #include "core/operations/backward.hpp"
 #include "core/run/arguments.hpp"
 
@@ -16,8 +17,13 @@ struct BackwardArguments {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
   const float* lse = nullptr;
   const void* d_o = nullptr;
-  const float* d_lse = nullptr;  ///< as LSE; null: dLSE is 0
+  const float* d_lse = nullptr;   ///< as LSE; null: dLSE is 0
+  const float* sinks = nullptr;   ///< [query_heads]; null without sinks
+  const float* slopes = nullptr;  ///< [query_heads]; null without slopes
+  const float* bias = nullptr;    ///< element (0, 0, 0, 0); null without a bias
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  float* d_sinks = nullptr;      ///< [query_heads]; null without sinks
+  float* d_bias = nullptr;       ///< as the bias; null without one
   void* workspace = nullptr;     ///< workspace_bytes() of memory holding NaN
   unsigned* counters = nullptr;  ///< counter_bytes() of zeros, which a launch leaves at 0
   const std::int32_t* query_starts = nullptr;  ///< [batch + 1], cu_seqlens; null without lengths
@@ -30,6 +36,7 @@ struct BackwardArguments {
   KeyLists key_lists;  ///< not used without lists
   Strides q_strides, k_strides, v_strides, o_strides, do_strides, dq_strides, dk_strides,
       dv_strides;
+  Strides bias_strides;  ///< of its gradient, too; 0 along a dimension that is shared
 
   /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
   /// KernelInfo::launch hands over Arguments.
@@ -43,9 +50,12 @@ struct BackwardArguments {
         lse(static_cast<const float*>(all[backward::lse].data)),
         d_o(all[backward::d_o].data),
         d_lse(static_cast<const float*>(all[backward::d_lse].data)),
+        sinks(static_cast<const float*>(all[backward::sinks].data)),
+        slopes(static_cast<const float*>(all[backward::slopes].data)),
         dq(all[backward::dq].data),
         dk(all[backward::dk].data),
         dv(all[backward::dv].data),
+        d_sinks(static_cast<float*>(all[backward::d_sinks].data)),
         workspace(all.workspace),
         counters(all.counters),
         query_starts(all.query_starts),
@@ -62,7 +72,14 @@ struct BackwardArguments {
         do_strides(all[backward::d_o].strides),
         dq_strides(all[backward::dq].strides),
         dk_strides(all[backward::dk].strides),
-        dv_strides(all[backward::dv].strides) {}
+        dv_strides(all[backward::dv].strides) {
+    if (problem.bias == Bias::none) return;
+    bias = static_cast<const float*>(all[backward::bias].data);
+    d_bias = static_cast<float*>(all[backward::d_bias].data);
+    bias_strides = all[backward::bias].strides;
+    if (entries_share_bias(problem)) bias_strides.batch = 0;
+    if (heads_share_bias(problem)) bias_strides.head = 0;
+  }
 };
 
 }  // namespace attest

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "core/inputs/score_operands.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/score_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -19,22 +21,6 @@ ElementType always_fp32(const Problem& /*problem*/) {
 
 std::optional<InputIndex> holder_of_values(const Problem& problem) {
   return problem.values == Values::in_keys ? std::optional(forward::k) : std::nullopt;
-}
-
-/// No columns where there is none.
-Shape sinks_shape(const Problem& problem) {
-  return {1, problem.query_heads, 1, problem.sinks == Sinks::given ? 1 : 0};
-}
-
-Shape slopes_shape(const Problem& problem) {
-  return {1, problem.query_heads, 1, problem.slopes == Slopes::given ? 1 : 0};
-}
-
-Shape bias_shape(const Problem& problem) {
-  const bool shares_entries = problem.bias == Bias::heads || problem.bias == Bias::shared;
-  const bool shares_heads = problem.bias == Bias::entries || problem.bias == Bias::shared;
-  return {shares_entries ? 1 : problem.batch, shares_heads ? 1 : problem.query_heads,
-          problem.query_len, problem.bias == Bias::none ? 0 : problem.key_len};
 }
 
 /// V in keys is copied from them.
@@ -61,28 +47,9 @@ constexpr std::array<TensorSpec, 8> tensors{
       .shape = value_shape,
       .format = of_problem,
       .part_of = holder_of_values},
-     {.name = "sinks",
-      .label = "sinks",
-      .rows = Rows::neither,
-      .shape = sinks_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .draw = drawn_sinks},
-     {.name = "slopes",
-      .label = "slopes",
-      .rows = Rows::neither,
-      .shape = slopes_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .draw = drawn_slopes},
-     {.name = "bias",
-      .label = "bias",
-      .rows = Rows::neither,
-      .shape = bias_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .is_of_pairs = true,
-      .draw = drawn_bias},
+     sinks_tensor,
+     slopes_tensor,
+     bias_tensor,
      {.name = "o",
       .label = "O",
       .role = TensorRole::output,
@@ -102,15 +69,27 @@ std::int64_t place_along(std::int64_t size, std::int64_t index) {
 
 }  // namespace
 
+InputIndex forward::sinks_of(const Problem& problem) {
+  return problem.operation == &backward_operation ? backward::sinks : forward::sinks;
+}
+
+InputIndex forward::slopes_of(const Problem& problem) {
+  return problem.operation == &backward_operation ? backward::slopes : forward::slopes;
+}
+
+InputIndex forward::biases_of(const Problem& problem) {
+  return problem.operation == &backward_operation ? backward::bias : forward::bias;
+}
+
 float forward::sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h) {
   if (problem.sinks == Sinks::none) return -std::numeric_limits<float>::infinity();
-  return inputs[forward::sinks].at(0, h, 0, 0);
+  return inputs[sinks_of(problem)].at(0, h, 0, 0);
 }
 
 float forward::bias_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
                        std::int64_t query, std::int64_t key) {
   if (problem.bias == Bias::none) return 0;
-  const Tensor<float>& bias = inputs[forward::bias];
+  const Tensor<float>& bias = inputs[biases_of(problem)];
   return bias.at(place_along(bias.shape()[0], b), place_along(bias.shape()[1], h), query, key);
 }
 
@@ -120,7 +99,7 @@ double forward::alibi_of(const Problem& problem, const Inputs& inputs, std::int6
   const std::int64_t distance =
       key_distance(problem.mask, problem.query_len_of(b), problem.key_len_of(b), query, key);
   // 24 bits of the slope and as many of the distance: the product is exact.
-  return -static_cast<double>(inputs[forward::slopes].at(0, h, 0, 0)) *
+  return -static_cast<double>(inputs[slopes_of(problem)].at(0, h, 0, 0)) *
          static_cast<double>(distance < 0 ? -distance : distance);
 }
 

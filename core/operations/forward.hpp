@@ -28,6 +28,11 @@ inline constexpr OutputIndex o{0}, lse{1};
                                                     std::int64_t b, std::int64_t h,
                                                     std::int64_t query);
 
+/// Number of the sinks, the slopes and the bias among the inputs of a forward or a backward pass,
+/// whose inputs all that follows takes.
+[[nodiscard]] InputIndex sinks_of(const Problem& problem);
+[[nodiscard]] InputIndex slopes_of(const Problem& problem);
+[[nodiscard]] InputIndex biases_of(const Problem& problem);
 /// Sink of a query head; -infinity where there is none.
 [[nodiscard]] float sink_of(const Problem& problem, const Inputs& inputs, std::int64_t h);
 /// Element of the bias that is added to a score; 0 without a bias.

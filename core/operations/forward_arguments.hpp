@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/attention/shared_bias.hpp"
 #include "core/attention/storage.hpp"
 #include "core/operations/forward.hpp"
 #include "core/run/arguments.hpp"
@@ -77,10 +78,8 @@ struct ForwardArguments {
     if (problem.bias == Bias::none) return;
     bias = static_cast<const float*>(all[forward::bias].data);
     bias_strides = all[forward::bias].strides;
-    const bool shares_entries = problem.bias == Bias::heads || problem.bias == Bias::shared;
-    const bool shares_heads = problem.bias == Bias::entries || problem.bias == Bias::shared;
-    if (shares_entries) bias_strides.batch = 0;
-    if (shares_heads) bias_strides.head = 0;
+    if (entries_share_bias(problem)) bias_strides.batch = 0;
+    if (heads_share_bias(problem)) bias_strides.head = 0;
   }
   /// Arguments by number. Implicit, for kernels that launch others.
   operator Arguments() const {

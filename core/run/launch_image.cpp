@@ -22,7 +22,10 @@ void LaunchImage::place_inputs(const std::function<InputArgument(InputIndex)>& p
 }
 
 void LaunchImage::place_outputs(const std::function<OutputArgument(OutputIndex)>& place) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) arguments.outputs[i] = place(OutputIndex{i});
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const OutputIndex index{i};
+    if (has_tensor(arguments.problem, index)) arguments[index] = place(index);
+  }
 }
 
 Shape LaunchImage::stored_shape(InputIndex index) const {

@@ -269,6 +269,11 @@ Outputs Session::read_outputs() {
   device_.synchronize();
   report_ = {};
   Outputs outputs;
+  for (std::size_t i = 0; i < image_.outputs.size(); ++i) {
+    const OutputIndex index{i};
+    if (has_tensor(problem_, index)) continue;
+    outputs[index] = Tensor<float>((*problem_.operation)[index].shape(problem_));
+  }
   for (const Buffer& buffer : buffers_) {
     const GuardedBuffer& guarded = buffer.guarded;
     const GuardedBuffer::Contents now = guarded.download(device_, buffer.device);

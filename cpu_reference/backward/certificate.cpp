@@ -6,6 +6,7 @@
 
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 
 namespace attest {
 namespace {
@@ -55,6 +56,18 @@ Certificate certify_gradients(const Problem& problem, const Inputs& inputs, cons
           [&](std::int64_t head, std::int64_t query) { return row_of(b, head, query); });
       compare_row(answer[backward::dk], b, kv_head, key, want.dk, certificate);
       compare_row(answer[backward::dv], b, kv_head, key, want.dv, certificate);
+    }
+    if (problem.sinks != Sinks::none && i == 0) {
+      const Quad want = oracle_dsink<Quad>(
+          problem, inputs, h,
+          [&](std::int64_t entry, std::int64_t query) { return row_of(entry, h, query); });
+      compare_row(answer[backward::d_sinks], 0, h, 0, {want}, certificate);
+    }
+    if (problem.bias != Bias::none && i == 0) {
+      const Shape& shape = answer[backward::d_bias].value.shape();
+      const std::int64_t entry = shape[0] == 1 ? 0 : b, head = shape[1] == 1 ? 0 : h;
+      compare_row(answer[backward::d_bias], entry, head, n,
+                  oracle_dbias<Quad>(problem, inputs, entry, head, n, row_of), certificate);
     }
     ++certificate.rows;
   }

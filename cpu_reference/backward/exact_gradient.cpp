@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/shared_bias.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 
@@ -24,13 +25,15 @@ SavedErrors<double> errors_of_row(const Inputs& inputs, const Tensor<double>& ls
   return errors;
 }
 
-/// Movement of the three gradients by errors of LSE and delta.
+/// Movement of the gradients by errors of LSE and delta.
 class Movement {
  public:
   explicit Movement(const Problem& problem)
       : scale_(std::abs(static_cast<double>(problem.scale))),
         of_{Tensor<double>(query_shape(problem)), Tensor<double>(key_shape(problem)),
-            Tensor<double>(value_shape(problem))} {}
+            Tensor<double>(value_shape(problem)),
+            Tensor<double>(backward_operation[backward::d_sinks].shape(problem)),
+            Tensor<double>(backward_operation[backward::d_bias].shape(problem))} {}
 
   /// `own`: by how much LSE and delta of the pair may be wrong themselves.
   void add(const Problem& problem, const Inputs& inputs, const Shape& at, std::int64_t key,
@@ -38,16 +41,29 @@ class Movement {
            const SavedErrors<double>& own) {
     const auto [b, h, n, unused] = at;
     const double factor = std::exp(errors.lse + own.lse);
-    const double of_weight = evaluation_slack * pair.p * (factor - 1);
-    const double of_dscore =
-        evaluation_slack * pair.p * pair.chi *
-        ((factor - 1) * std::abs(pair.r) + factor * (errors.delta + own.delta));
+    const double of_weight = evaluation_slack * pair.p * pair.kept * (factor - 1);
+    const double of_term = evaluation_slack * pair.p *
+                           ((factor - 1) * std::abs(pair.r) + factor * (errors.delta + own.delta));
+    const double of_dscore = pair.chi * of_term;
     const std::int64_t kv_head = problem.kv_head_of(h);
     add_row(backward::dq, {b, h, n, 0}, scale_ * of_dscore,
             inputs[backward::k].row(b, kv_head, key));
     add_row(backward::dk, {b, kv_head, key, 0}, scale_ * of_dscore,
             inputs[backward::q].row(b, h, n));
     add_row(backward::dv, {b, kv_head, key, 0}, of_weight, inputs[backward::d_o].row(b, h, n));
+    if (problem.bias == Bias::none) return;
+    of_[backward::d_bias.number].at(entries_share_bias(problem) ? 0 : b,
+                                    heads_share_bias(problem) ? 0 : h, n, key) +=
+        std::isfinite(of_term) ? of_term : infinity;
+  }
+
+  /// A row that exists, of a head whose sink is finite.
+  void add_to_sink(std::int64_t h, double sink, const SavedRow<double>& row,
+                   const SavedErrors<double>& errors, const SavedErrors<double>& own) {
+    const double factor = std::exp(errors.lse + own.lse);
+    of_[backward::d_sinks.number].at(0, h, 0, 0) +=
+        evaluation_slack * std::exp(sink - row.lse) *
+        ((factor - 1) * std::abs(row.delta) + factor * (errors.delta + own.delta));
   }
 
   [[nodiscard]] const Tensor<double>& of(OutputIndex output) const { return of_[output.number]; }
@@ -61,7 +77,7 @@ class Movement {
   }
 
   double scale_;
-  std::array<Tensor<double>, 3> of_;
+  std::array<Tensor<double>, 5> of_;
 };
 
 }  // namespace
@@ -87,8 +103,9 @@ Answer exact_gradient(const Problem& problem, const Inputs& inputs, const Backwa
   const SavedRowOf given = [&](std::int64_t b, std::int64_t h, std::int64_t n) {
     return given_row<double>(inputs, b, h, n);
   };
-  const Answer of_given = mapped_gradients(problem, inputs, how, given);
-  Answer answer = mapped_gradients(problem, inputs, how, exact);
+  const GradientConstants constants = gradient_constants(how, problem);
+  const Answer of_given = all_gradients(problem, inputs, constants, given);
+  Answer answer = all_gradients(problem, inputs, constants, exact);
   Movement of_kernel(problem), of_reference(problem);
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
@@ -98,7 +115,12 @@ Answer exact_gradient(const Problem& problem, const Inputs& inputs, const Backwa
             errors_of_row(inputs, forward[forward::lse].bound, forward[forward::o].bound, b, h, n);
         const auto own = errors_of_row(inputs, forward[forward::lse].own_error,
                                        forward[forward::o].own_error, b, h, n);
-        for (const std::int64_t key : visible_keys_of(problem, b, n)) {
+        const double sink = forward::sink_of(problem, inputs, h);
+        if (std::isfinite(sink) && n < problem.query_len_of(b)) {
+          of_kernel.add_to_sink(h, sink, row, errors, own);
+          of_reference.add_to_sink(h, sink, row, own, own);
+        }
+        for (const std::int64_t key : forward::keys_of_row(problem, inputs, b, h, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
           of_kernel.add(problem, inputs, {b, h, n, 0}, key, pair, errors, own);
           of_reference.add(problem, inputs, {b, h, n, 0}, key, pair, own, own);
@@ -106,7 +128,8 @@ Answer exact_gradient(const Problem& problem, const Inputs& inputs, const Backwa
       }
     }
   }
-  for (const OutputIndex output : {backward::dq, backward::dk, backward::dv}) {
+  for (std::size_t number = 0; number < answer.size(); ++number) {
+    const OutputIndex output{number};
     OutputAnswer& of = answer[output];
     for (std::size_t i = 0; i < of.value.values().size(); ++i) {
       if (std::isnan(of.value.values()[i])) continue;

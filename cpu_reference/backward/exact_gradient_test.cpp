@@ -17,7 +17,8 @@
 namespace attest {
 namespace {
 
-constexpr OutputIndex gradients[] = {backward::dq, backward::dk, backward::dv};
+constexpr OutputIndex gradients[] = {backward::dq, backward::dk, backward::dv, backward::d_sinks,
+                                     backward::d_bias};
 
 /// Inputs, with O and LSE of an exact forward pass rounded once, and its answer with the bound of a
 /// kernel that rounds to the problem's format.
@@ -30,13 +31,10 @@ struct BothPasses {
   BothPasses(const std::string& text, const std::string& family, std::uint64_t seed)
       : problem(backward_problem(text)),
         inputs(make_inputs(problem, {.family = family, .seed = seed, .magnitude = 1})) {
-    Problem of_forward = problem;
-    of_forward.operation = &forward_operation;
-    of_forward.lse_gradient = LseGradient::zero;
     PrecisionPlan precision;
     precision.normaliser_chain = problem.key_len;
-    forward = exact_answer(
-        of_forward, {inputs[backward::q], inputs[backward::k], inputs[backward::v]}, precision);
+    forward = exact_answer(backward::forward_problem(problem),
+                           backward::forward_inputs(problem, inputs), precision);
     how.weight_format = how.dscore_format = how.output = problem.element_type;
     how.delta_chain = problem.output_dim();
     how.dq_chain = problem.key_len;
@@ -46,10 +44,10 @@ struct BothPasses {
   [[nodiscard]] Answer exact() const { return exact_gradient(problem, inputs, how, forward); }
   /// Gradients of what is given, as a kernel without roundings would have them.
   [[nodiscard]] Answer of_given() const {
-    return mapped_gradients(problem, inputs, how,
-                            [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-                              return given_row<double>(inputs, b, h, n);
-                            });
+    return all_gradients(problem, inputs, gradient_constants(how, problem),
+                         [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+                           return given_row<double>(inputs, b, h, n);
+                         });
   }
 };
 
@@ -66,9 +64,16 @@ double worst_ratio(const Tensor<double>& got, const Tensor<double>& want,
 
 const std::vector<std::string>& texts() {
   static const std::vector<std::string> all{
-      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16", "b1 h1/1 q16 k24 d16 none fp16",
-      "b2 h2/2 q7 k20 d8 none bf16 softcap2", "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
-      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given"};
+      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16",
+      "b1 h1/1 q16 k24 d16 none fp16",
+      "b2 h2/2 q7 k20 d8 none bf16 softcap2",
+      "b1 h2/1 q8 k8 d8 none fp32 lengths5 padding9",
+      "b1 h2/1 q9 k12 d8 causal_bottom_right bf16 dlse_given",
+      "b1 h2/1 q9 k12 d8 none fp16 slopes_given",
+      "b2 h2/1 q13 k12 d8 causal_bottom_right bf16 sinks_given dlse_given",
+      "b2 h2/1 q9 k12 d8 none bf16 bias_heads softcap2",
+      "b2 h2/1 q9 k12 d8 causal_bottom_right fp16 bias_shared sinks_given",
+      "b1 h2/1 q9 k12 d8 none bf16 dropout0.5 philox7 dlse_given"};
   return all;
 }
 
@@ -95,6 +100,16 @@ TEST(ExactGradient, IsThatOf256BitsWithinItsOwnErrorWhichIsFarBelowTheBound) {
       for (std::int64_t c = 0; c < p.head_dim; ++c) {
         check(backward::dk, {b, 0, 2, c}, of_key.dk[static_cast<std::size_t>(c)]);
         check(backward::dv, {b, 0, 2, c}, of_key.dv[static_cast<std::size_t>(c)]);
+      }
+      if (p.bias == Bias::none) continue;
+      const auto dbias = oracle_dbias<Wide>(
+          p, both.inputs, b, 0, 3, [&](std::int64_t entry, std::int64_t h, std::int64_t n) {
+            return exact_row(p, both.inputs, entry, h, n);
+          });
+      const Shape& shape = answer[backward::d_bias].value.shape();
+      for (std::int64_t key = 0; key < p.key_len; ++key) {
+        check(backward::d_bias, {shape[0] == 1 ? 0 : b, 0, 3, key},
+              dbias[static_cast<std::size_t>(key)]);
       }
     }
   }
@@ -135,7 +150,7 @@ TEST(ExactGradient, WithoutWhatTheForwardPassRoundsTheBoundWouldNotHold) {
 
 TEST(ExactGradient, AForwardPassThatIsWrongIsNoticedThoughItsMapIsFollowed) {
   for (const OutputIndex output : gradients) {
-    BothPasses both("b1 h1/1 q16 k24 d16 none bf16", "normal", 4);
+    BothPasses both("b1 h1/1 q16 k24 d16 none bf16 sinks_given bias_full", "normal", 4);
     for (float& lse : both.inputs[backward::lse].values()) lse += 0.1F;
     const Answer exact = both.exact(), given = both.of_given();
     EXPECT_GT(worst_ratio(given[output].value, exact[output].value, exact[output].bound), 1)

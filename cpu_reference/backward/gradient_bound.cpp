@@ -1,6 +1,8 @@
 #include "cpu_reference/backward/gradient_bound.hpp"
 
 #include "core/attention/dq_units.hpp"
+#include "core/attention/shared_bias.hpp"
+#include "cpu_reference/forward/added_to_score.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/exponential_error.hpp"
 
@@ -67,6 +69,14 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
     c.slope_absolute = 2 * of_cap + 4 * u;
     c.score_absolute += of_cap * cap;
   }
+  const bool is_base_2 = how.exp.argument_error > 0 || how.lse == LseForm::log2;
+  const double roundings = roundings_of_terms(problem, how.scale_after_dot, is_base_2);
+  if (roundings > 0) {
+    c.added = chain_error(roundings, u);
+    c.score_relative *= 1 + c.added;
+    c.score_rounding *= 1 + c.added;
+    c.score_absolute = c.score_absolute * (1 + c.added) + roundings * underflow.of_result;
+  }
   const ExponentialError exp = exponential_error(how.exp, arithmetic);
   c.exponent = exp.constant;
   c.argument = exp.per_difference;
@@ -80,6 +90,12 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.delta_absolute = (columns + of_lse) * lost;
   c.delta = stored_in(how.delta_format, arithmetic);
   c.dscore_chain = chain_error(3, u);
+  c.rounding = u;
+  c.kept = problem.dropout > 0 ? chain_error(3, u) : 0;
+  const double shares = static_cast<double>((entries_share_bias(problem) ? problem.batch : 1) *
+                                            (heads_share_bias(problem) ? problem.query_heads : 1));
+  c.of_dbias = chain_error(shares - 1, u);
+  c.of_dsinks = chain_error(static_cast<double>(problem.batch * problem.query_len), u);
   c.weight = stored_in(how.weight_format, arithmetic);
   c.dscore_of_rounded_weights = how.dscore_of_rounded_weights;
   c.dscore = stored_in(how.dscore_format, arithmetic);

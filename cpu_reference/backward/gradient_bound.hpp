@@ -14,14 +14,16 @@
 
 namespace attest {
 
-/// Bound of the distance of a correct kernel's dQ, dK and dV from the exact map of what it was
-/// given (core/operations/backward.hpp), computed before it runs from the roundings that it names.
+/// Bound of the distance of a correct kernel's dQ, dK, dV, dsinks and dbias from the exact map of
+/// what it was given (core/operations/backward.hpp), computed before it runs from the roundings
+/// that it names.
 ///
 /// Derivation, in the notation of forward/error_bound.hpp: u = 2^-24, g(k) = k u / (1 - k u), kappa
 /// the error of a sum of products per absolute sum. Row i, key j; A = |scale| sum |q k|, G = sum
 /// |dO v|, Omega_i = sum |dO O| + |dLSE_i|, tau = dS = p r chi. Hats are computed values.
 ///
-/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included.
+/// 1. Scores: |s_hat - s| <= delta, as there, a softcap included, and what ALiBi and a bias add
+///    (step 14).
 ///
 /// 2. Weights. LSE is given, so that no sum of weights makes up for an error of a score: p_hat =
 ///    p e^h with |h| <= H = delta + eps + (u + argument_error) |s - LSE|, plus 2 u (|s| + |LSE|)
@@ -73,10 +75,29 @@ namespace attest {
 ///
 /// 10. The rounding to the output's format.
 ///
+/// 11. Sinks. A row's term of dsink is p delta_i with p = e^(sink - LSE_i), a weight whose score is
+/// given: |h| <= H with delta = 0 in step 2. With d of step 4 and one product,
+///      |term_hat - term| <= e = p {(e^H - 1) |delta_i| + e^H d} (1 + u) + u p |delta_i| + 2^-126
+///    (2 + |delta_i| + d).
+///    dsink is the sum of the terms of n rows in fp32, in whatever order, so that none of them
+///    passes through more than n additions: |dsink_hat - dsink| <= sum e + g(n) (p |delta_i| + e).
+///
+/// 12. A bias. Its terms are p r, the dS of step 6 with chi = 1 and psi = 0, in fp32 as they are
+///    before anything is stored: that step's e. dbias is the sum of the terms of all entries and
+///    query heads that share the element, m at most, in fp32 and in any order: |dbias_hat - dbias|
+///    <= sum e + g(m - 1) (p |r| + e).
+///
+/// 13. Dropout. d = 0 or 1 / (1 - dropout) is formed in fp32 with two roundings, and multiplies P
+///    and g with a third: with k = g(3) the weight of dV, d p, errs by d [C' (1 + k) + k p] +
+///    2^-126 before it is stored, C' = p (e^H - 1) + 2^-126 being P's error, and d g by d [gamma +
+///    k (|g| + gamma)] + 2^-126, which stands for gamma in r. Where d = 0 both are 0 without an
+///    error.
+///
 /// Infinite where a weight or dS can exceed its format, or a sum fp32: nothing can be proven then.
 /// The same formulas with u = 2^-53 give the error of the reference in double.
 struct GradientConstants {
   double score_relative, score_rounding, score_absolute;  ///< delta per A, per |s|, and constant
+  double added;  ///< delta per |t| + |a|, a being what ALiBi and a bias add to t; 0 without them
   double exponent, argument, sizes;           ///< H: constant, per |s - LSE|, per |s| + |LSE|
   StoredRounding lse;                         ///< u_L, eta_L
   double product_relative, product_absolute;  ///< gamma per G, and constant
@@ -85,6 +106,10 @@ struct GradientConstants {
   StoredRounding delta;                    ///< u_D, eta_D
   double slope_per_score, slope_absolute;  ///< psi per delta_x, and constant; 0 without a softcap
   double dscore_chain;                     ///< g(3)
+  double rounding;                         ///< u
+  double kept;                             ///< k of step 13; 0 without dropout
+  double of_dsinks;                        ///< g(n) of step 11
+  double of_dbias;                         ///< g(m - 1) of step 12
   StoredRounding weight, dscore;           ///< u_P, u_S; all 0 where they stay in the arithmetic
   bool dscore_of_rounded_weights;
   double of_dq, of_dk, of_dv;                    ///< kappa', kappa''
@@ -111,24 +136,58 @@ struct SavedErrors {
   Number lse, delta;
 };
 
+/// Values that all pairs of a row share: LSE, and delta = dO.O - dLSE with its absolute sum.
+template <class Number>
+struct SavedRow {
+  Number lse, delta, absolute_delta;
+  SavedErrors<Number> of_kernel{}, of_reference{};
+};
+
 /// One visible pair of a query row and a key. Number: double or a multiprecision type.
 template <class Number>
 struct GradientPair {
-  Number x, absolute_x;  ///< scale q.k, A
-  Number s, chi;         ///< capped score, slope
+  Number x, absolute_x;          ///< scale q.k, A
+  Number added, absolute_added;  ///< to the capped score, by ALiBi and a bias; absolute sum
+  Number s, chi;                 ///< score, slope of the softcap
   Number lse;
   Number g, absolute_g;          ///< dO.v, G
   Number delta, absolute_delta;  ///< dO.O - dLSE, Omega
+  Number kept = 1;               ///< d of dropout
   Number p, r, tau;
   SavedErrors<Number> of_kernel, of_reference;
 };
 
-/// Steps 6 and 7: errors of P and dS as they enter the sums. Infinite where nothing can be proven.
-/// Errors of a LSE and a delta that are not given add to H and to d.
+/// H of step 2, of a weight e^(s - LSE) whose score errs by `of_score`.
+template <class Number>
+[[nodiscard]] ATTEST_HOST_DEVICE Number exponent_error(const GradientConstants& c, const Number& s,
+                                                       const Number& lse, const Number& of_score,
+                                                       const Number& of_saved_lse) {
+  using std::abs;
+  const Number of_lse = stored_error<Number>(c.lse, lse, 0);
+  const Number distance = abs(Number(s - lse)) + of_lse + of_saved_lse;
+  return of_score + exponent_slack * (c.exponent + c.argument * distance + of_lse + of_saved_lse +
+                                      c.sizes * (abs(s) + abs(lse) + of_lse + of_saved_lse));
+}
+/// H above which nothing is claimed: its e^H is beyond fp32, and so is any use of the bound.
+inline constexpr double largest_exponent = 80;
+
+/// Step 4: error of a row's delta.
+template <class Number>
+[[nodiscard]] ATTEST_HOST_DEVICE Number delta_error(const GradientConstants& c, const Number& delta,
+                                                    const Number& absolute_delta,
+                                                    const Number& of_saved_delta) {
+  return stored_error<Number>(
+      c.delta, delta,
+      Number(c.delta_relative * absolute_delta + c.delta_absolute + of_saved_delta));
+}
+
+/// Steps 6, 7 and 12: errors of P and dS as they enter the sums. Infinite where nothing can be
+/// proven. Errors of a LSE and a delta that are not given add to H and to d.
 template <class Number>
 struct PairErrors {
   Number weight;  ///< C
   Number dscore;  ///< B
+  Number bias;    ///< e of step 12
 };
 
 template <class Number>
@@ -138,38 +197,62 @@ template <class Number>
   using std::abs;
   using std::exp;
   const Number infinity = std::numeric_limits<double>::infinity();
-  constexpr double largest_exponent = 80;  // e^80 is beyond fp32, and so is any use of the bound
   const Number score = exponent_slack * (c.score_relative * pair.absolute_x +
                                          c.score_rounding * abs(pair.x) + c.score_absolute);
-  const Number of_lse = stored_error<Number>(c.lse, pair.lse, 0);
-  const Number distance = abs(Number(pair.s - pair.lse)) + of_lse + saved.lse;
-  const Number h =
-      score + exponent_slack * (c.exponent + c.argument * distance + of_lse + saved.lse +
-                                c.sizes * (abs(pair.s) + abs(pair.lse) + of_lse + saved.lse));
-  if (!(pair.absolute_x + score < c.max_finite) || !(h < largest_exponent)) {
-    return {infinity, infinity};
+  const Number terms = abs(Number(pair.s - pair.added)) + pair.absolute_added;
+  const Number of_score = score + exponent_slack * c.added * terms;
+  const Number h = exponent_error(c, pair.s, pair.lse, of_score, saved.lse);
+  if (!(pair.absolute_x + pair.absolute_added + of_score < c.max_finite) ||
+      !(h < largest_exponent)) {
+    return {infinity, infinity, infinity};
   }
   Number factor = exp(h);
   const Number of_weight = factor - 1;
   if (c.dscore_of_rounded_weights) factor *= 1 + c.weight.relative;
   const Number phi = factor - 1;
-  const Number weight = stored_error<Number>(c.weight, pair.p, Number(pair.p * of_weight + c.tiny));
-  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity};
-  const Number of_delta = stored_error<Number>(
-      c.delta, pair.delta,
-      Number(c.delta_relative * pair.absolute_delta + c.delta_absolute + saved.delta));
+  const double of_dropout = c.kept > 0 && pair.kept != 0 ? c.tiny : 0;
+  const Number of_p = Number(pair.p * of_weight + c.tiny);
+  const Number of_kept = pair.kept * (of_p * (1 + c.kept) + c.kept * pair.p) + of_dropout;
+  // What overflows is no 0 after it falls.
+  const bool is_in_range = c.kept == 0 || pair.p * factor < c.max_finite;
+  const Number weight =
+      is_in_range ? stored_error<Number>(c.weight, Number(pair.p * pair.kept), of_kept) : infinity;
+  if (c.dscore_of_rounded_weights && weight == infinity) return {infinity, infinity, infinity};
+  const Number of_delta = delta_error(c, pair.delta, pair.absolute_delta, saved.delta);
   const Number of_product = stored_error<Number>(
       c.product, pair.g, Number(c.product_relative * pair.absolute_g + c.product_absolute));
-  if (of_delta == infinity || of_product == infinity) return {weight, infinity};
+  if (of_delta == infinity || of_product == infinity) return {weight, infinity, infinity};
   const Number r = abs(pair.r);
-  const Number of_r = of_product + of_delta;
+  const Number of_kept_product =
+      pair.kept * (of_product + c.kept * (abs(pair.g) + of_product)) + of_dropout;
+  const Number of_r = of_kept_product + of_delta;
   const Number psi = c.slope_per_score * score + c.slope_absolute;
-  const Number e = pair.p * (phi * r * pair.chi + factor * (of_r * pair.chi + psi * (r + of_r))) *
-                       (1 + c.dscore_chain) +
-                   c.dscore_chain * pair.p * factor * r * pair.chi +
-                   3 * c.tiny * std::max<Number>(1, r + of_r) +
-                   (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r);
-  return {weight, stored_error<Number>(c.dscore, pair.tau, e)};
+  const auto of_term = [&](const Number& chi, const Number& of_chi) {
+    return Number(pair.p * (phi * r * chi + factor * (of_r * chi + of_chi * (r + of_r))) *
+                      (1 + c.dscore_chain) +
+                  c.dscore_chain * pair.p * factor * r * chi +
+                  3 * c.tiny * std::max<Number>(1, r + of_r) +
+                  (c.dscore_of_rounded_weights ? 2 * c.weight.absolute : 0) * (r + of_r));
+  };
+  return {weight, stored_error<Number>(c.dscore, pair.tau, of_term(pair.chi, psi)), of_term(1, 0)};
+}
+
+/// Step 11: e of a row's term of dsink, whose sink is finite. Infinite where nothing can be proven.
+template <class Number>
+[[nodiscard]] Number sink_term_error(const GradientConstants& c, double sink,
+                                     const SavedRow<Number>& row,
+                                     const SavedErrors<Number>& saved) {
+  using std::abs;
+  using std::exp;
+  const Number infinity = std::numeric_limits<double>::infinity();
+  const Number p = exp(Number(sink - row.lse)), size = abs(row.delta);
+  const Number h = exponent_error<Number>(c, sink, row.lse, 0, saved.lse);
+  if (!(h < largest_exponent)) return infinity;
+  const Number factor = exp(h);
+  if (!(p * factor < c.max_finite)) return infinity;
+  const Number d = delta_error(c, row.delta, row.absolute_delta, saved.delta);
+  return p * ((factor - 1) * size + factor * d) * (1 + c.rounding) + c.rounding * p * size +
+         c.tiny * (2 + size + d);
 }
 
 /// Relative error within which 2^12 additions in fp32 stay.

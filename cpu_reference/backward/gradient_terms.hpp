@@ -12,15 +12,10 @@ namespace attest {
 // What the double references on the CPU and on a device share besides gradient_bound.hpp: single
 // pairs, what they add to the sums, and a single element once its sums are known.
 
-/// Values that all pairs of a row share: LSE, and delta = dO.O - dLSE with its absolute sum.
-template <class Number>
-struct SavedRow {
-  Number lse, delta, absolute_delta;
-  SavedErrors<Number> of_kernel{}, of_reference{};
-};
-
-/// The pair whose q.k, sum |q k|, dO.v and sum |dO v| stand in x, absolute_x, g and absolute_g, by
-/// the definition (core/operations/backward.hpp).
+/// The pair whose q.k, sum |q k|, dO.v, sum |dO v| and what is added to its score stand in x,
+/// absolute_x, g, absolute_g, added and absolute_added, and what dropout makes of its weight in
+/// kept, by the definition
+/// (core/operations/backward.hpp).
 template <class Number>
 [[nodiscard]] ATTEST_HOST_DEVICE GradientPair<Number> pair_of_products(
     const Problem& problem, GradientPair<Number> pair, const SavedRow<Number>& row) {
@@ -35,13 +30,14 @@ template <class Number>
     pair.s = problem.softcap * t;
     pair.chi = 1 - t * t;
   }
+  pair.s += pair.added;
   pair.lse = row.lse;
   pair.delta = row.delta;
   pair.absolute_delta = row.absolute_delta;
   pair.of_kernel = row.of_kernel;
   pair.of_reference = row.of_reference;
   pair.p = exp(Number(pair.s - pair.lse));
-  pair.r = pair.g - pair.delta;
+  pair.r = pair.kept * pair.g - pair.delta;
   pair.tau = pair.p * pair.r * pair.chi;
   return pair;
 }
@@ -54,6 +50,7 @@ struct PairTerm {
 struct PairTerms {
   PairTerm dscore;  ///< of dQ and dK
   PairTerm weight;  ///< of dV
+  PairTerm bias;    ///< of dbias
 };
 
 /// The term; with an infinite error a size of 0, as nothing is said of the sum then and the size
@@ -68,7 +65,7 @@ struct PairTerms {
 /// True if all that P of a pair is formed of is finite, but for LSE, which may be infinite. False:
 /// NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool has_weight(const GradientPair<double>& pair) {
-  return std::isfinite(pair.x) && !std::isnan(pair.lse);
+  return std::isfinite(pair.x) && std::isfinite(pair.absolute_added) && !std::isnan(pair.lse);
 }
 /// True if all that dS of a pair is formed of is finite. False: NaN is the answer.
 [[nodiscard]] ATTEST_HOST_DEVICE inline bool is_given(const GradientPair<double>& pair) {
@@ -78,12 +75,15 @@ struct PairTerms {
 [[nodiscard]] ATTEST_HOST_DEVICE inline PairTerms pair_terms(const GradientConstants& kernel,
                                                              const GradientConstants& own,
                                                              const GradientPair<double>& pair) {
-  PairTerms terms{{pair.tau, 0, 0}, {pair.p, 0, 0}};
+  const double of_bias = pair.p * pair.r;
+  PairTerms terms{{pair.tau, 0, 0}, {pair.p * pair.kept, 0, 0}, {of_bias, 0, 0}};
   if (!has_weight(pair)) return terms;
   const PairErrors<double> of_kernel = pair_errors(kernel, pair, pair.of_kernel);
   const PairErrors<double> mine = pair_errors(own, pair, pair.of_reference);
-  terms.weight = pair_term(pair.p, of_kernel.weight, mine.weight);
-  if (is_given(pair)) terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
+  terms.weight = pair_term(pair.p * pair.kept, of_kernel.weight, mine.weight);
+  if (!is_given(pair)) return terms;
+  terms.dscore = pair_term(pair.tau, of_kernel.dscore, mine.dscore);
+  terms.bias = pair_term(of_bias, of_kernel.bias, mine.bias);
   return terms;
 }
 

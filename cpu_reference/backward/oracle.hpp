@@ -2,12 +2,16 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/attention/problem.hpp"
+#include "core/attention/shared_bias.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/operations/backward.hpp"
+#include "core/operations/forward.hpp"
 #include "cpu_reference/backward/gradient_terms.hpp"
+#include "cpu_reference/forward/added_to_score.hpp"
 
 namespace attest {
 
@@ -57,6 +61,10 @@ template <class Number>
                pair.x, pair.absolute_x);
   add_products(inputs[backward::d_o].row(b, h, query), inputs[backward::v].row(b, kv_head, key),
                pair.g, pair.absolute_g);
+  const auto added = added_to_score<Number>(problem, inputs, b, h, query, key);
+  pair.added = added.sum;
+  pair.absolute_added = added.magnitude;
+  pair.kept = kept_factor<Number>(problem, b, h, query, key);
   return pair_of_products(problem, pair, row);
 }
 
@@ -66,12 +74,58 @@ template <class Number>
                                             std::int64_t b, std::int64_t h, std::int64_t query,
                                             const SavedRow<Number>& row) {
   std::vector<Number> dq(static_cast<std::size_t>(problem.head_dim), Number(0));
-  for (const std::int64_t key : visible_keys_of(problem, b, query)) {
+  for (const std::int64_t key : forward::keys_of_row(problem, inputs, b, h, query)) {
     const auto pair = gradient_pair(problem, inputs, b, h, query, key, row);
     const auto k = inputs[backward::k].row(b, problem.kv_head_of(h), key);
     for (std::size_t c = 0; c < dq.size(); ++c) dq[c] += problem.scale * pair.tau * k[c];
   }
   return dq;
+}
+
+/// dsink of a query head; `row_of(b, query)` gives the rows' SavedRow.
+template <class Number, class RowOf>
+[[nodiscard]] Number oracle_dsink(const Problem& problem, const Inputs& inputs, std::int64_t h,
+                                  const RowOf& row_of) {
+  using std::exp;
+  const float sink = forward::sink_of(problem, inputs, h);
+  Number dsink = 0;
+  if (sink == -std::numeric_limits<float>::infinity()) return dsink;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t query = 0; query < problem.query_len_of(b); ++query) {
+      const SavedRow<Number> row = row_of(b, query);
+      dsink -= exp(Number(sink - row.lse)) * row.delta;
+    }
+  }
+  return dsink;
+}
+
+/// Entries and query heads that share the elements (b, h) of a bias.
+struct BiasSharers {
+  KeyRange entries, heads;
+};
+[[nodiscard]] inline BiasSharers sharers_of_bias(const Problem& problem, std::int64_t b,
+                                                 std::int64_t h) {
+  return {entries_share_bias(problem) ? KeyRange{0, problem.batch} : KeyRange{b, b + 1},
+          heads_share_bias(problem) ? KeyRange{0, problem.query_heads} : KeyRange{h, h + 1}};
+}
+
+/// Row (b, h, query) of dbias; `row_of(b, h, query)` gives the rows' SavedRow.
+template <class Number, class RowOf>
+[[nodiscard]] std::vector<Number> oracle_dbias(const Problem& problem, const Inputs& inputs,
+                                               std::int64_t b, std::int64_t h, std::int64_t query,
+                                               const RowOf& row_of) {
+  std::vector<Number> dbias(static_cast<std::size_t>(problem.key_len), Number(0));
+  const BiasSharers shared = sharers_of_bias(problem, b, h);
+  for (std::int64_t entry = shared.entries.begin; entry < shared.entries.end; ++entry) {
+    for (std::int64_t head = shared.heads.begin; head < shared.heads.end; ++head) {
+      const SavedRow<Number> row = row_of(entry, head, query);
+      for (const std::int64_t key : forward::keys_of_row(problem, inputs, entry, head, query)) {
+        const auto pair = gradient_pair(problem, inputs, entry, head, query, key, row);
+        dbias[static_cast<std::size_t>(key)] += pair.p * pair.r;
+      }
+    }
+  }
+  return dbias;
 }
 
 /// dK and dV of one key: 0 where no row sees it.
@@ -91,13 +145,14 @@ template <class Number, class RowOf>
   const std::int64_t group = problem.query_heads / problem.kv_heads;
   for (std::int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
     for (std::int64_t query = 0; query < problem.query_len; ++query) {
-      if (!problem.sees(b, query, key)) continue;
+      if (!forward::sees(problem, inputs, b, h, query, key)) continue;
       const SavedRow<Number> row = row_of(h, query);
       const auto pair = gradient_pair(problem, inputs, b, h, query, key, row);
       const auto q = inputs[backward::q].row(b, h, query);
       const auto gradient = inputs[backward::d_o].row(b, h, query);
       for (std::size_t c = 0; c < q.size(); ++c) sums.dk[c] += problem.scale * pair.tau * q[c];
-      for (std::size_t c = 0; c < gradient.size(); ++c) sums.dv[c] += pair.p * gradient[c];
+      for (std::size_t c = 0; c < gradient.size(); ++c)
+        sums.dv[c] += pair.p * pair.kept * gradient[c];
     }
   }
   return sums;

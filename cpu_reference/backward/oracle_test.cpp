@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -40,20 +41,27 @@ Wide loss(const Problem& problem, const Inputs& inputs, const Move& move) {
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
+        if (n >= problem.query_len_of(b)) continue;
         Wide weights = 0, sum = 0;
-        for (const std::int64_t key : visible_keys_of(problem, b, n)) {
+        if (problem.sinks != Sinks::none) weights = exp(at(backward::sinks, 0, h, 0, 0));
+        for (const std::int64_t key : forward::keys_of_row(problem, inputs, b, h, n)) {
           Wide s = 0, g = 0;
           for (std::int64_t c = 0; c < problem.head_dim; ++c) {
             s += at(backward::q, b, h, n, c) * at(backward::k, b, problem.kv_head_of(h), key, c);
           }
           s *= problem.scale;
           if (problem.softcap > 0) s = problem.softcap * tanh(Wide(s / problem.softcap));
+          s += forward::alibi_of(problem, inputs, b, h, n, key);
+          if (problem.bias != Bias::none) {
+            s += at(backward::bias, entries_share_bias(problem) ? 0 : b,
+                    heads_share_bias(problem) ? 0 : h, n, key);
+          }
           for (std::int64_t c = 0; c < problem.output_dim(); ++c) {
             g += at(backward::v, b, problem.kv_head_of(h), key, c) *
                  inputs[backward::d_o].at(b, h, n, c);
           }
           weights += exp(s);
-          sum += exp(s) * g;
+          sum += exp(s) * kept_factor<Wide>(problem, b, h, n, key) * g;
         }
         if (weights == 0) continue;
         total += sum / weights;
@@ -95,7 +103,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "b2 h1/1 q3 k3 d2 none scale0.7 softcap0.8 lengths5 dlse_given",
                     "b2 h1/1 q4 k6 d2 causal_bottom_right prefix3",
                     "b1 h2/1 q5 k5 d2 causal_top_left documents4 dlse_given",
-                    "b2 h1/1 q4 k5 d2 none lists4 listrows2 listkeys2 padding9"),
+                    "b2 h1/1 q4 k5 d2 none lists4 listrows2 listkeys2 padding9",
+                    "b1 h2/1 q3 k5 d2 none slopes_given softcap0.8",
+                    "b2 h2/1 q4 k3 d2 causal_top_left lengths5 slopes_given dlse_given",
+                    "b2 h2/1 q3 k4 d2 none dropout0.5 philox3 dlse_given",
+                    "b1 h2/2 q4 k5 d2 causal_bottom_right dropout0.1 offset4 softcap0.8"),
     [](const auto& suite) { return "case" + std::to_string(suite.index); });
 
 TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {
@@ -128,6 +140,76 @@ TEST_P(GradientOracle, IsTheDerivativeOfTheForwardPassInEveryElement) {
       }
     }
   }
+}
+
+TEST(GradientOracle, OfSinksIsTheDerivativeToo) {
+  for (const char* const text :
+       {"b2 h2/1 q3 k4 d2 none sinks_given dlse_given",
+        "b2 h2/1 q5 k3 d2 causal_bottom_right sinks_given dlse_given scale0.7",
+        "b3 h1/1 q4 k4 d2 none lengths5 padding9 sinks_given slopes_given softcap0.8 dropout0.5"}) {
+    const Problem problem = backward_problem(text);
+    Inputs inputs = gradient_inputs(problem);
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      inputs[backward::sinks].at(0, h, 0, 0) = 0.5F - static_cast<float>(h);
+    }
+    for (std::int64_t h = 0; h < problem.query_heads; ++h) {
+      const Wide dsink = oracle_dsink<Wide>(
+          problem, inputs, h,
+          [&](std::int64_t b, std::int64_t n) { return exact_row(problem, inputs, b, h, n); });
+      EXPECT_NE(dsink, 0);
+      expect_derivative(problem, inputs, {backward::sinks, 0, h, 0, 0, 0}, dsink);
+      const auto dq = oracle_dq(problem, inputs, 0, h, 0, exact_row(problem, inputs, 0, h, 0));
+      expect_derivative(problem, inputs, {backward::q, 0, h, 0, 1, 0}, dq[1]);
+    }
+  }
+}
+
+TEST(GradientOracle, OfABiasIsTheDerivativeTooSummedOverWhatSharesIt) {
+  for (const char* const text :
+       {"b2 h2/1 q3 k4 d2 none bias_full dlse_given", "b2 h2/1 q2 k3 d2 none bias_heads softcap0.8",
+        "b2 h2/2 q4 k3 d2 causal_bottom_right bias_entries sinks_given dlse_given scale0.7",
+        "b3 h2/1 q3 k4 d2 none lengths5 padding9 bias_shared slopes_given softcap0.8"}) {
+    const Problem problem = backward_problem(text);
+    Inputs inputs = gradient_inputs(problem);
+    Tensor<float>& bias = inputs[backward::bias];
+    for (std::int64_t i = 0; i < bias.size(); ++i) {  // no pair is hidden, but one
+      float& x = bias.values()[static_cast<std::size_t>(i)];
+      x = i == 4 ? -std::numeric_limits<float>::infinity()
+                 : 0.25F * static_cast<float>(i % 7) - 0.5F;
+    }
+    const Shape& shape = bias.shape();
+    for (std::int64_t b = 0; b < shape[0]; ++b) {
+      for (std::int64_t h = 0; h < shape[1]; ++h) {
+        for (std::int64_t n = 0; n < shape[2]; ++n) {
+          const auto dbias = oracle_dbias<Wide>(problem, inputs, b, h, n, [&](auto... at) {
+            return exact_row(problem, inputs, at...);
+          });
+          for (std::int64_t key = 0; key < shape[3]; ++key) {
+            const Wide& got = dbias[static_cast<std::size_t>(key)];
+            if (std::isinf(bias.at(b, h, n, key))) {
+              EXPECT_EQ(got, 0);
+            } else {
+              expect_derivative(problem, inputs, {backward::bias, b, h, n, key, 0}, got);
+            }
+          }
+        }
+      }
+    }
+    const auto dq = oracle_dq(problem, inputs, 0, 0, 1, exact_row(problem, inputs, 0, 0, 1));
+    expect_derivative(problem, inputs, {backward::q, 0, 0, 1, 1, 0}, dq[1]);
+  }
+}
+
+TEST(GradientOracle, OfASinkThatIsNoneIs0ThoughARowSeesNoKey) {
+  const Problem problem =
+      backward_problem("b1 h1/1 q4 k2 d2 causal_bottom_right sinks_given dlse_given");
+  Inputs inputs = gradient_inputs(problem);
+  inputs[backward::sinks].at(0, 0, 0, 0) = -std::numeric_limits<float>::infinity();
+  EXPECT_EQ(oracle_dsink<Wide>(problem, inputs, 0,
+                               [&](std::int64_t b, std::int64_t n) {
+                                 return exact_row(problem, inputs, b, 0, n);
+                               }),
+            0);
 }
 
 TEST(GradientOracle, OfOneKeyGivesDOToVAndNothingToQAndK) {

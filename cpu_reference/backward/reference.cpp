@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu_reference/backward/bias_gradient.hpp"
 #include "cpu_reference/backward/certificate.hpp"
 #include "cpu_reference/backward/exact_gradient.hpp"
 #include "cpu_reference/backward/oracle.hpp"
+#include "cpu_reference/backward/sink_gradients.hpp"
 
 namespace attest {
 namespace {
@@ -99,7 +101,7 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Grad
         const auto q = inputs[backward::q].row(b, h, n), d_o = inputs[backward::d_o].row(b, h, n);
         const auto row = row_of(b, h, n);
         DqRowInUnits in_units;
-        for (const std::int64_t key : visible_keys_of(problem, b, n)) {
+        for (const std::int64_t key : forward::keys_of_row(problem, inputs, b, h, n)) {
           const auto pair = gradient_pair(problem, inputs, b, h, n, key, row);
           const PairTerms terms = pair_terms(c, own, pair);
           dq.add(b, h, n, terms.dscore, inputs[backward::k].row(b, kv_head, key));
@@ -130,13 +132,22 @@ Answer mapped_gradients(const Problem& problem, const Inputs& inputs, const Grad
           answer_of(std::move(dv), bounds[backward::dv.number], c, own)};
 }
 
+Answer all_gradients(const Problem& problem, const Inputs& inputs, const GradientConstants& kernel,
+                     const SavedRowOf& row_of) {
+  Answer answer = mapped_gradients(problem, inputs, kernel, row_of);
+  answer[backward::d_sinks] = sink_gradients(problem, inputs, kernel, row_of);
+  answer[backward::d_bias] = bias_gradient(problem, inputs, kernel, row_of);
+  return answer;
+}
+
 namespace {
 
 Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& roundings) {
-  return mapped_gradients(problem, inputs, roundings.as<BackwardRoundings>(),
-                          [&](std::int64_t b, std::int64_t h, std::int64_t n) {
-                            return given_row<double>(inputs, b, h, n);
-                          });
+  return all_gradients(problem, inputs,
+                       gradient_constants(roundings.as<BackwardRoundings>(), problem),
+                       [&](std::int64_t b, std::int64_t h, std::int64_t n) {
+                         return given_row<double>(inputs, b, h, n);
+                       });
 }
 
 Certificate certify(const Problem& problem, const Inputs& inputs, const Answer& answer,

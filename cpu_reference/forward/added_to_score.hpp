@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -10,6 +11,21 @@
 #include "core/operations/forward.hpp"
 
 namespace attest {
+
+/// Distances that fp32 holds.
+inline constexpr std::int64_t exact_distances = std::int64_t{1} << 24;
+
+/// k of step 14 in error_bound.hpp: roundings that a term of a score passes through at most where
+/// ALiBi or a bias adds to it; 0 where nothing does. `is_scaled`: q.k was rounded to a score
+/// before; `is_base_2`: scores are in units of log2.
+[[nodiscard]] inline double roundings_of_terms(const Problem& problem, bool is_scaled,
+                                               bool is_base_2) {
+  const bool has_slopes = problem.slopes == Slopes::given;
+  double roundings = (has_slopes ? 2 : 0) + (problem.bias != Bias::none ? 1 : 0);
+  if (roundings == 0) return 0;
+  if (has_slopes && std::max(problem.query_len, problem.key_len) > exact_distances) roundings += 1;
+  return roundings + (is_scaled ? 0 : 1) + (is_base_2 ? 2 : 0);
+}
 
 /// Numbers that are added to a score after the softcap.
 template <class Number>

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "core/operations/forward.hpp"
+#include "cpu_reference/forward/added_to_score.hpp"
 #include "cpu_reference/rounding/chain_error.hpp"
 #include "cpu_reference/rounding/exponential_error.hpp"
 #include "cpu_reference/rounding/product_error.hpp"
@@ -16,8 +17,6 @@ namespace attest {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Keys up to which fp32 holds every distance.
-constexpr std::int64_t exact_distances = std::int64_t{1} << 24;
 
 bool has_sinks(const Problem& problem) {
   return problem.sinks == Sinks::given;
@@ -135,15 +134,10 @@ class Composition {
   /// Step 14, in delta_j.
   void add_modifications() {
     const double u = arithmetic_.unit_roundoff;
-    const bool has_slopes = problem_.slopes == Slopes::given;
-    const bool has_bias = problem_.bias != Bias::none;
     const bool is_base_2 = plan_.exp.argument_error > 0 || plan_.lse == LseForm::log2;
-    double roundings = (has_slopes ? 2 : 0) + (has_bias ? 1 : 0);
-    if (has_slopes && std::max(problem_.query_len, problem_.key_len) > exact_distances) {
-      roundings += 1;
-    }
-    if (roundings > 0 && !plan_.scale_after_dot && !plan_.scale_folded_into_q) roundings += 1;
-    if ((roundings > 0 || has_sinks(problem_)) && is_base_2) roundings += 2;
+    const bool is_scaled = plan_.scale_after_dot || plan_.scale_folded_into_q;
+    double roundings = roundings_of_terms(problem_, is_scaled, is_base_2);
+    if (roundings == 0 && has_sinks(problem_) && is_base_2) roundings = 2;
     if (roundings == 0) return;
     c_.added = chain_error(roundings, u);
     c_.score_relative *= 1 + c_.added;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/attention/dropout.hpp"
 #include "core/operations/backward_arguments.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
 #include "cpu_reference/kernels/entry_keys.hpp"
@@ -73,6 +74,28 @@ class BackwardRows {
     return !listed[static_cast<std::size_t>(key)];
   }
 
+  /// Number that ALiBi takes from the score of a pair; 0 without slopes.
+  [[nodiscard]] float alibi(std::int64_t h, std::int64_t query, std::int64_t key) const {
+    if (a_.slopes == nullptr) return 0;
+    const std::int64_t distance =
+        key_distance(a_.problem.mask, queries_.count, keys_.count, query, key);
+    return a_.slopes[h] * static_cast<float>(std::abs(distance));
+  }
+
+  /// Element of the bias; 0 without one. Its place is that of its gradient, too.
+  [[nodiscard]] float bias(std::int64_t h, std::int64_t query, std::int64_t key) const {
+    return a_.bias == nullptr ? 0 : a_.bias[place_in_bias(h, query, key)];
+  }
+  /// Factor of the weight of a pair by dropout: 0 where it falls, 1 without dropout.
+  [[nodiscard]] float kept(std::int64_t h, std::int64_t query, std::int64_t key) const {
+    if (a_.problem.dropout == 0) return 1;
+    return keeps_weight(a_.problem, entry_, h, query, key) ? kept_scale(a_.problem) : 0.0F;
+  }
+  /// Adds to the gradient of the element, which is there.
+  void add_to_bias(float x, std::int64_t h, std::int64_t query, std::int64_t key) const {
+    a_.d_bias[place_in_bias(h, query, key)] += x;
+  }
+
   [[nodiscard]] HeadTensor q(std::int64_t h) const {
     return read(a_.q, a_.q_strides, queries_, h, a_.problem.head_dim);
   }
@@ -106,6 +129,10 @@ class BackwardRows {
   }
 
  private:
+  [[nodiscard]] std::int64_t place_in_bias(std::int64_t h, std::int64_t query,
+                                           std::int64_t key) const {
+    return a_.bias_strides.offset(entry_, h, query) + key;
+  }
   /// Position of a row in LSE, and in dLSE, which lies alike.
   [[nodiscard]] std::int64_t place_of_lse(std::int64_t h, std::int64_t query) const {
     const Problem& p = a_.problem;
@@ -162,25 +189,35 @@ inline void add_row(float factor, std::span<const float> row, std::span<float> t
   multiply_accumulate({&factor, 1}, row.data(), 0, to);
 }
 
-/// P and dS of a pair that is seen.
-struct PairWeights {
-  float p, ds;
+/// Modifications of the score of a pair, and of its weight.
+struct PairModifications {
+  float alibi = 0;  ///< number that is taken from the score
+  float bias = 0;   ///< number that is added to the score
+  float kept = 1;   ///< factor of the weight
 };
 
-/// P and dS from q.k, dO.v, LSE and delta, in fp32; `stored`: the format in which products read
-/// them.
+/// P and dS of a pair that is seen, and what it adds to the gradient of its bias.
+struct PairWeights {
+  float p, ds, dbias;
+};
+
+/// P, as dropout leaves it, and dS from q.k, dO.v, LSE and delta, in fp32; `stored`: the format in
+/// which products read them.
 [[nodiscard]] inline PairWeights pair_weights(const Problem& problem, ElementType stored,
-                                              float score, float product, float lse, float delta) {
+                                              float score, float product, float lse, float delta,
+                                              const PairModifications& by = {}) {
   float s = problem.scale * score, slope = 1;
   if (problem.softcap != 0) {
     const float t = std::tanh(s / problem.softcap);
     s = problem.softcap * t;
     slope = 1 - t * t;
   }
+  s -= by.alibi;
+  s += by.bias;
   const float p = std::exp(s - lse);
-  const float ds = p * (product - delta) * slope;
+  const float dbias = p * (by.kept * product - delta);
   const auto rounded = [&](float x) { return static_cast<float>(round_to(stored, x)); };
-  return {rounded(p), rounded(ds)};
+  return {rounded(p * by.kept), rounded(dbias * slope), dbias};
 }
 
 }  // namespace attest

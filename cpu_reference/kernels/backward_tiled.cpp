@@ -7,6 +7,9 @@
 // Masking
 //   A query tile none of whose rows sees a key of the tile by position is skipped. A pair that is
 //   not seen adds nothing.
+#include <algorithm>
+#include <limits>
+
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/parts.hpp"
 #include "core/run/registry.hpp"
@@ -67,6 +70,20 @@ class HeadGroup {
     rows_.write_dv(kv_head_, dv_);
   }
 
+  /// Adds what the entry's rows give to the gradients of the heads' sinks.
+  void add_to_sinks(std::vector<float>& d_sinks) const {
+    for (const QueryHead& head : heads_) {
+      const float sink = a_.sinks[head.number];
+      // It is none, and so is the LSE of a row without keys: their difference would be NaN.
+      if (sink == -std::numeric_limits<float>::infinity()) continue;
+      float& sum = d_sinks[static_cast<std::size_t>(head.number)];
+      for (std::int64_t row = 0; row < rows_.queries(); ++row) {
+        const float p = std::exp(sink - rows_.lse(head.number, row));
+        sum -= p * head.delta[static_cast<std::size_t>(row)];
+      }
+    }
+  }
+
  private:
   void add_tile(QueryHead& head, std::int64_t first, std::int64_t past, KeyRange keys) {
     // Neither end of what a row sees falls from row to row.
@@ -80,10 +97,16 @@ class HeadGroup {
       const std::vector<float> products = dots(head.gradient.row(n), v_columns_, keys);
       for (std::int64_t j = keys.begin; j < keys.end; ++j) {
         if (!range.holds(j) || rows_.is_hidden(n, j)) continue;
+        const float bias = rows_.bias(head.number, n, j);
+        if (bias == -std::numeric_limits<float>::infinity()) continue;  // it hides the key
         const auto i = static_cast<std::size_t>(j - keys.begin);
         const PairWeights pair =
             pair_weights(a_.problem, a_.problem.element_type, scores[i], products[i],
-                         rows_.lse(head.number, n), head.delta[static_cast<std::size_t>(n)]);
+                         rows_.lse(head.number, n), head.delta[static_cast<std::size_t>(n)],
+                         {.alibi = rows_.alibi(head.number, n, j),
+                          .bias = bias,
+                          .kept = rows_.kept(head.number, n, j)});
+        if (a_.d_bias != nullptr) rows_.add_to_bias(pair.dbias, head.number, n, j);
         add_row(pair.p, head.gradient.row(n), dv_.row(j));
         add_row(pair.ds, head.q.row(n), dk_.row(j));
         add_row(pair.ds, k_.row(j), part.row(0));
@@ -99,12 +122,27 @@ class HeadGroup {
   std::vector<QueryHead> heads_;
 };
 
+/// Pairs that no row sees keep it.
+void clear_bias_gradient(const BackwardArguments& a) {
+  const Problem& p = a.problem;
+  const std::int64_t entries = entries_share_bias(p) ? 1 : p.batch;
+  const std::int64_t heads = heads_share_bias(p) ? 1 : p.query_heads;
+  std::fill_n(a.d_bias, entries * heads * p.query_len * p.key_len, 0.0F);
+}
+
 void launch(const BackwardArguments& a, Device& /*device*/) {
+  if (a.d_bias != nullptr) clear_bias_gradient(a);
   // In no order that could hide a row written twice, as the blocks of a grid.
+  std::vector<float> d_sinks(static_cast<std::size_t>(a.problem.query_heads), 0.0F);
   for (std::int64_t b = a.problem.batch - 1; b >= 0; --b) {
     const BackwardRows rows(a, b);
-    for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) HeadGroup(a, rows, h).run();
+    for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) {
+      HeadGroup group(a, rows, h);
+      group.run();
+      if (a.sinks != nullptr) group.add_to_sinks(d_sinks);
+    }
   }
+  if (a.sinks != nullptr) std::ranges::copy(d_sinks, a.d_sinks);
 }
 
 BackwardRoundings precision(const Problem& problem, const Plan& plan) {
@@ -141,9 +179,13 @@ KernelInfo kernel() {
                    .lengths = true,
                    .padding = true,
                    .lse_gradient = true,
+                   .sinks = true,
+                   .slopes = true,
+                   .bias = true,
                    .prefix = true,
                    .documents = true,
-                   .lists = true};
+                   .lists = true,
+                   .dropout = true};
   info.precision = precision;
   info.plans = plans;
   info.launch = launch;

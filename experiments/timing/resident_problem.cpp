@@ -215,6 +215,7 @@ void ResidentProblem::make_what_follows() {
 
 void ResidentProblem::poison_outputs() {
   for (const Buffer& output : outputs_) {
+    if (output.data == nullptr) continue;  // the problem does not have it
     const auto bits = poison(output.type);
     device_.fill(output.data, output.bytes,
                  std::span(bits).first(format_of(output.type).size_bytes));

@@ -86,7 +86,7 @@ MadeHeads made_heads(const ResidentProblem& resident, const Place& place) {
   const std::int64_t first = is_query ? place.head : place.head * group;
   MadeHeads heads;
   for (std::size_t i = 0; i < problem.operation->inputs().size(); ++i) {
-    if (!has_tensor(problem, {i}) || !resident.is_made({i})) continue;
+    if (!has_tensor(problem, InputIndex{i}) || !resident.is_made({i})) continue;
     for (std::int64_t head = first; head < first + (is_query ? 1 : group); ++head) {
       heads[{i, head}] = resident.head_of({i}, place.entry, head);
     }
@@ -203,7 +203,7 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
   std::vector<Rows> kinds;
   for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
     const TensorSpec& tensor = operation[OutputIndex{i}];
-    if (!kernel.gives(OutputIndex{i})) continue;
+    if (!kernel.gives(OutputIndex{i}) || !has_tensor(problem, OutputIndex{i})) continue;
     if (std::ranges::find(kinds, tensor.rows) == kinds.end()) kinds.push_back(tensor.rows);
     if (tensor.is_strided) continue;
     const std::vector<float> all = resident.all_of({i});  // one number a row
@@ -214,7 +214,7 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
     return sampled;
   }
   for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
-    if (!has_tensor(problem, {i}) || !resident.is_made({i})) continue;
+    if (!has_tensor(problem, InputIndex{i}) || !resident.is_made({i})) continue;
     resident.put_values_again();
     break;
   }
@@ -227,6 +227,7 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
         const OutputIndex output{i};
         row.got[output] = {};
         if (operation[output].rows != kind || !kernel.gives(output)) continue;
+        if (!has_tensor(problem, output)) continue;
         const std::vector<float> got = resident.row_of(output, place.entry, place.head, place.row);
         row.got[output] = Tensor<float>(Shape{1, 1, 1, static_cast<std::int64_t>(got.size())});
         std::ranges::copy(got, row.got[output].values().begin());

@@ -173,9 +173,10 @@ AnswerArrays solve(Memory& memory, Device& device, const Problem& problem,
   return arrays;
 }
 
-/// Of sums in integers the bound needs the largest keys and values of each row.
-bool covers(const Problem& /*problem*/, const Roundings& roundings) {
-  return !roundings.as<BackwardRoundings>().sums_dq_in_units;
+/// Scores as they are, without sinks, ALiBi and all else that modifies them. Of sums in integers
+/// the bound needs the largest keys and values of each row.
+bool covers(const Problem& problem, const Roundings& roundings) {
+  return !has_modifications(problem) && !roundings.as<BackwardRoundings>().sums_dq_in_units;
 }
 
 DeviceReference gradient_reference() {

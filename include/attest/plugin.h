@@ -195,7 +195,9 @@ typedef struct AttestProblem {
  *   list_items   [batch, 1, lists, room]                     int32: each at most once, in any order; what lies past a list's count
  *                                                            names nothing
  * "backward" has q, k, v, o and lse as inputs, do (dO) with the shape of o, with ATTEST_DLSE in some calls dlse (dLSE) with that of
- * lse, and as outputs dq, dk and dv with those of q, k and v
+ * lse, and as outputs dq, dk and dv with those of q, k and v; where there are sinks dsinks, too, with their shape, summed over all
+ * entries, and where there is a bias dbias, [batch or 1, query_heads or 1, query_len, key_len], 1 where entries or heads share it and
+ * are summed over, and contiguous; both fp32
  * "combine" has o and lse, and instead of the others
  *   partial_o    [batch, query_heads, parts * query_len, head_dim]   partial_type; row p * query_len + i is query i of part p
  *   partial_lse  the same with 1 column                              fp32

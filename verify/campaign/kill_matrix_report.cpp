@@ -208,7 +208,9 @@ std::string_view references_of(const Operation& operation) {
 
 std::string rules_text(const Operation& operation) {
   std::vector<std::string_view> others;
-  for (const TensorSpec& output : operation.outputs().subspan(1)) others.push_back(output.label);
+  for (std::size_t i = 1; i < operation.outputs().size(); ++i) {
+    if (!is_optional(operation, OutputIndex{i})) others.push_back(operation.outputs()[i].label);
+  }
   std::string text = "\n## The rules\n\n";
   if (!peer_rules(operation).empty()) {
     text += fmt::format("| rule | on {} | on {} | source |\n| --- | --- | --- | --- |\n",

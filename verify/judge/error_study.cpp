@@ -190,8 +190,8 @@ ErrorStudy study_errors(const KernelInfo& kernel, const Case& c, std::int64_t se
   }
   for (std::size_t i = 0; i < collected.size(); ++i) {
     const OutputIndex output{i};
-    if (!kernel.gives(output)) continue;
     const TensorSpec& tensor = (*kernel.operation)[output];
+    if (!kernel.gives(output) || !has_tensor(c.problem, output)) continue;
     ErrorDetail detail = options.detail;
     if (!tensor.is_strided) detail.map = false;  // one number a row
     study.outputs.push_back(

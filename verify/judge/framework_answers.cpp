@@ -9,6 +9,7 @@
 
 #include "core/attention/dropout.hpp"
 #include "core/attention/element_type.hpp"
+#include "core/attention/shared_bias.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/quantised.hpp"
 
@@ -22,9 +23,11 @@ enum class Fold { into_query, into_key };
 template <typename Real>
 struct AttendedRow {
   KeyRange range{};
-  std::vector<Real> query{};    ///< the scale in it if it is folded there
-  std::vector<Real> tanhs{};    ///< of the keys of `range`, where there is a softcap
-  std::vector<Real> weights{};  ///< of the keys of `range`
+  std::vector<Real> query{};      ///< the scale in it if it is folded there
+  std::vector<Real> tanhs{};      ///< of the keys of `range`, where there is a softcap
+  std::vector<Real> weights{};    ///< of the keys of `range`, as dropout leaves them
+  std::vector<Real> undropped{};  ///< before dropout; empty without it
+  std::vector<Real> factors{};    ///< by which dropout multiplies; empty without it
   Real lse = -std::numeric_limits<Real>::infinity();
 };
 
@@ -83,12 +86,13 @@ class FrameworkHead {
     return row;
   }
 
-  /// The gradient with respect to the row's scores before the softcap, by those of O and LSE; the
-  /// latter is empty where it is 0.
+  /// The gradient with respect to the row's scores, by those of O and LSE; the latter is empty
+  /// where it is 0.
   [[nodiscard]] std::vector<Real> score_gradient(const AttendedRow<Real>& row,
                                                  std::span<const float> d_o,
                                                  std::span<const float> d_lse) const {
-    std::vector<Real> ds(row.weights.size(), Real{0});
+    const std::vector<Real>& weights = row.undropped.empty() ? row.weights : row.undropped;
+    std::vector<Real> ds(weights.size(), Real{0});
     Real mean = 0;
     for (const float x : d_lse) mean -= static_cast<Real>(x);
     for (std::size_t i = 0; i < ds.size(); ++i) {
@@ -97,16 +101,42 @@ class FrameworkHead {
         ds[i] += static_cast<Real>(d_o[c]) * static_cast<Real>(v[c]);
       }
       ds[i] = kept(ds[i]);
-      mean += row.weights[i] * ds[i];
+      if (!row.factors.empty()) ds[i] = kept(ds[i] * row.factors[i]);
+      mean += weights[i] * ds[i];
     }
-    const auto softcap = static_cast<Real>(p_.softcap);
     for (std::size_t i = 0; i < ds.size(); ++i) {
-      ds[i] = p_.is_padded(b_, key_of(row, i)) ? Real{0} : kept(row.weights[i] * (ds[i] - mean));
-      if (softcap == 0) continue;
+      ds[i] = p_.is_padded(b_, key_of(row, i)) ? Real{0} : kept(weights[i] * (ds[i] - mean));
+    }
+    return ds;
+  }
+
+  /// The gradient with respect to the row's scores before the softcap.
+  [[nodiscard]] std::vector<Real> before_softcap(const AttendedRow<Real>& row,
+                                                 std::vector<Real> ds) const {
+    const auto softcap = static_cast<Real>(p_.softcap);
+    for (std::size_t i = 0; i < ds.size() && softcap != 0; ++i) {
       const Real t = row.tanhs[i];
       ds[i] = kept(kept(kept(ds[i] * softcap) * (1 - t * t)) / softcap);
     }
     return ds;
+  }
+
+  /// What the row gives to the gradient of its head's sink, a column of scores without a value.
+  [[nodiscard]] Real sink_gradient(const AttendedRow<Real>& row, std::span<const float> d_o,
+                                   std::span<const float> d_lse) const {
+    const auto sink = static_cast<Real>(forward::sink_of(p_, inputs_, h_));
+    if (!std::isfinite(sink)) return 0;
+    Real mean = 0;
+    for (const float x : d_lse) mean -= static_cast<Real>(x);
+    for (std::size_t i = 0; i < row.weights.size(); ++i) {
+      const auto v = inputs_[forward::v].row(b_, p_.kv_head_of(h_), key_of(row, i));
+      Real product = 0;
+      for (std::size_t c = 0; c < d_o.size(); ++c) {
+        product += static_cast<Real>(d_o[c]) * static_cast<Real>(v[c]);
+      }
+      mean += row.weights[i] * kept(product);
+    }
+    return -std::exp(sink - row.lse) * mean;
   }
 
   /// Element c of key j as the scores have it.
@@ -164,9 +194,10 @@ class FrameworkHead {
   /// Dropout of the weights.
   void drop(AttendedRow<Real>& row, std::int64_t n) const {
     const Real factor = p_.dropout < 1 ? 1 / (1 - static_cast<Real>(p_.dropout)) : Real{0};
+    row.undropped = row.weights;
     for (std::size_t i = 0; i < row.weights.size(); ++i) {
-      const bool is_kept = keeps_weight(p_, b_, h_, n, key_of(row, i));
-      row.weights[i] = is_kept ? kept(row.weights[i] * factor) : Real{0};
+      row.factors.push_back(keeps_weight(p_, b_, h_, n, key_of(row, i)) ? factor : Real{0});
+      row.weights[i] = kept(row.weights[i] * row.factors[i]);
     }
   }
 
@@ -237,22 +268,40 @@ WideOutputs framework_attention(const Problem& p, const Inputs& inputs, bool rou
 template <typename Real>
 struct KeySums {
   std::vector<Real> dk, dv;
+  Real dsink{};
 };
 
-/// Writes dQ of the head's rows.
+/// Adds the gradient of a row's scores to that of the bias.
+template <typename Real>
+void add_to_bias(const Problem& p, const Inputs& inputs, const AttendedRow<Real>& row,
+                 const std::vector<Real>& ds, const Shape& at, Tensor<double>& d_bias) {
+  const auto [b, h, n, unused] = at;
+  const auto sum = d_bias.row(entries_share_bias(p) ? 0 : b, heads_share_bias(p) ? 0 : h, n);
+  for (std::size_t i = 0; i < ds.size(); ++i) {
+    const std::int64_t key = FrameworkHead<Real>::key_of(row, i);
+    if (!forward::sees(p, inputs, b, h, n, key)) continue;
+    sum[static_cast<std::size_t>(key)] += static_cast<double>(ds[i]);
+  }
+}
+
+/// Writes dQ of the head's rows, and adds what they give to the gradient of a bias.
 template <typename Real>
 KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
                                const FrameworkHead<Real>& head, std::int64_t b, std::int64_t h,
-                               Tensor<double>& dq) {
+                               WideOutputs& outputs) {
+  Tensor<double>& dq = outputs[backward::dq];
   const auto dim = static_cast<std::size_t>(p.head_dim);
   const auto value_dim = static_cast<std::size_t>(p.output_dim());
   const auto keys = static_cast<std::size_t>(p.key_len);
-  KeySums<Real> sums{std::vector<Real>(keys * dim), std::vector<Real>(keys * value_dim)};
+  KeySums<Real> sums{std::vector<Real>(keys * dim), std::vector<Real>(keys * value_dim), 0};
   for (std::int64_t n = 0; n < p.query_len; ++n) {
     const AttendedRow<Real> row = head.row(n);
     const auto d_o = inputs[backward::d_o].row(b, h, n);
-    const std::vector<Real> ds =
+    const std::vector<Real> of_scores =
         head.score_gradient(row, d_o, inputs[backward::d_lse].row(b, h, n));
+    if (p.bias != Bias::none)
+      add_to_bias(p, inputs, row, of_scores, {b, h, n, 0}, outputs[backward::d_bias]);
+    const std::vector<Real> ds = head.before_softcap(row, of_scores);
     std::vector<Real> of_query(dim, Real{0});
     for (std::size_t i = 0; i < ds.size(); ++i) {
       const std::int64_t j = head.key_of(row, i);
@@ -269,6 +318,8 @@ KeySums<Real> gradient_of_head(const Problem& p, const Inputs& inputs,
     for (std::size_t c = 0; c < dim; ++c) {
       dq.row(b, h, n)[c] = static_cast<double>(head.gradient(of_query[c], Fold::into_query));
     }
+    if (p.sinks == Sinks::none || n >= p.query_len_of(b)) continue;
+    sums.dsink += head.sink_gradient(row, d_o, inputs[backward::d_lse].row(b, h, n));
   }
   // Each of them is a tensor: frameworks repeat K and V, and sum over the group at last.
   for (Real& x : sums.dk) x = head.gradient(x, Fold::into_key);
@@ -296,9 +347,11 @@ WideOutputs framework_gradients(const Problem& p, const Inputs& inputs, bool rou
       KeySums<Real> total;
       for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
         const FrameworkHead<Real> head(p, inputs, rounds, fold, b, h);
-        const KeySums<Real> part = gradient_of_head(p, inputs, head, b, h, outputs[backward::dq]);
+        const KeySums<Real> part = gradient_of_head(p, inputs, head, b, h, outputs);
         add(part.dk, total.dk);
         add(part.dv, total.dv);
+        if (p.sinks == Sinks::none) continue;
+        outputs[backward::d_sinks].at(0, h, 0, 0) += static_cast<double>(part.dsink);
       }
       write(total.dk, outputs[backward::dk], b, kv);
       write(total.dv, outputs[backward::dv], b, kv);

@@ -79,15 +79,17 @@ Problem problem_of(const Safetensors& file, const std::string& question) {
 }
 
 /// NaN and +infinity modify no score, and an infinite slope has no product with a distance of 0.
-void require_numbers(const Safetensors& file, const Inputs& inputs) {
+void require_numbers(const Safetensors& file, const Operation& operation, const Inputs& inputs) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  for (const InputIndex index : {forward::sinks, forward::slopes, forward::bias}) {
-    const bool is_finite = index == forward::slopes;
-    const std::span<const float> values = inputs[index].values();
+  for (std::size_t i = 0; i < operation.inputs().size(); ++i) {
+    const std::string_view name = operation[InputIndex{i}].name;
+    const bool is_finite = name == "slopes";
+    if (!is_finite && name != "sinks" && name != "bias") continue;
+    const std::span<const float> values = inputs[InputIndex{i}].values();
     const auto wrong = std::ranges::find_if(
         values, [&](float x) { return !(x < infinity) || (is_finite && x == -infinity); });
     if (wrong == values.end()) continue;
-    const SafetensorsEntry& entry = entry_of(file, forward_operation[index].name);
+    const SafetensorsEntry& entry = entry_of(file, name);
     std::vector<std::int64_t> place = entry.shape;
     std::int64_t rest = wrong - values.begin();
     for (std::size_t axis = place.size(); axis-- > 0;) {
@@ -101,11 +103,9 @@ void require_numbers(const Safetensors& file, const Inputs& inputs) {
 
 /// O and LSE as a forward pass without errors would have saved them.
 void save_exact_forward(const Problem& backward, Inputs& inputs) {
-  Problem forward = backward;
-  forward.operation = &forward_operation;
-  const Answer answer =
-      best_answer(forward, {inputs[backward::q], inputs[backward::k], inputs[backward::v]},
-                  fused_precision(forward, usual_products(forward)));
+  const Problem forward = backward::forward_problem(backward);
+  const Answer answer = best_answer(forward, backward::forward_inputs(backward, inputs),
+                                    fused_precision(forward, usual_products(forward)));
   const auto rounded = [](const Tensor<double>& exact, ElementType type) {
     Tensor<float> tensor(exact.shape());
     std::ranges::transform(exact.values(), tensor.values().begin(),
@@ -136,7 +136,7 @@ Inputs inputs_of(const Safetensors& file, const Problem& problem) {
     }
     inputs[InputIndex{i}] = tensor_of(file, entry_of(file, spec.name), spec.shape(problem));
   }
-  if (problem.operation == &forward_operation) require_numbers(file, inputs);
+  require_numbers(file, *problem.operation, inputs);
   if (!is_whole) save_exact_forward(problem, inputs);
   return inputs;
 }

@@ -76,7 +76,7 @@ double variance_along(OutputIndex output, const Problem& problem, const JudgedLa
       const std::int64_t kv_head = problem.kv_head_of(h);
       for (std::int64_t n = 0; n < problem.query_len; ++n) {
         const auto row = given_row<double>(judged.inputs, b, h, n);
-        for (const std::int64_t key : visible_keys_of(problem, b, n)) {
+        for (const std::int64_t key : forward::keys_of_row(problem, judged.inputs, b, h, n)) {
           const auto pair = gradient_pair(problem, judged.inputs, b, h, n, key, row);
           double along = 0, of_rounding = dscore_variance(judged.how, problem, pair);
           if (output == backward::dq) {
@@ -86,7 +86,7 @@ double variance_along(OutputIndex output, const Problem& problem, const JudgedLa
           } else {
             along =
                 product(gradient.row(b, kv_head, key), judged.inputs[backward::d_o].row(b, h, n));
-            of_rounding = variance(judged.how.weight_format, pair.p);
+            of_rounding = variance(judged.how.weight_format, pair.p * pair.kept);
           }
           sum += factor * factor * along * along * of_rounding;
         }
@@ -141,7 +141,7 @@ AlongMeanKey along_mean_key(const Problem& problem, const JudgedLaunch& judged, 
   constexpr double least_effective_keys = 8;  // as in ErrorModelScope
   const Tensor<float>& k = judged.inputs[backward::k];
   const std::int64_t kv_head = problem.kv_head_of(h);
-  const std::vector<std::int64_t> keys = visible_keys_of(problem, b, n);
+  const std::vector<std::int64_t> keys = forward::keys_of_row(problem, judged.inputs, b, h, n);
   const auto row = given_row<double>(judged.inputs, b, h, n);
   std::vector<double> variances, mean(static_cast<std::size_t>(problem.head_dim), 0.0);
   double mass = 0, squares = 0;

@@ -169,8 +169,10 @@ Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> k
   };
   return {.call = std::move(call),
           .row_owed =
-              [b](OutputIndex, const RowPlace& row) {
-                return std::optional(RowPlace{b, row.h, row.n});
+              [b, p](OutputIndex output, const RowPlace& row) {
+                const bool is_owed =
+                    !sums_over_entries(p, output) && !(*p.operation)[output].is_of_pairs;
+                return is_owed ? std::optional(RowPlace{b, row.h, row.n}) : std::nullopt;
               },
           .has_own_bound = true};
 }

@@ -164,6 +164,19 @@ template <typename EntryOf, typename QueryOf>
   return (*problem.operation)[output].rows == Rows::queries;
 }
 
+/// True of an output that entries share, which it sums over.
+[[nodiscard]] inline bool sums_over_entries(Problem problem, OutputIndex output) {
+  problem.batch = 2;
+  return (*problem.operation)[output].shape(problem)[0] == 1;
+}
+
+/// True of an output that query heads share, which it sums over, other than those that KV heads
+/// have.
+[[nodiscard]] inline bool sums_over_heads(Problem problem, OutputIndex output) {
+  problem.query_heads = problem.kv_heads = 2;
+  return (*problem.operation)[output].shape(problem)[1] == 1;
+}
+
 /// The first seed that makes of every entry what holds(problem, entry) says; nothing among the
 /// first ones.
 template <typename Holds>
@@ -183,7 +196,8 @@ std::optional<std::uint64_t> seed_for(Problem p, std::uint64_t Problem::*seed, c
 
 /// Entry b alone, with `keys` of its keys, ascending, under the case's Plan: mask, softcap, sinks,
 /// slopes, bias and pages stay, layouts become contiguous, lengths, padding, prefix, documents,
-/// lists and dropout are gone.
+/// lists and dropout are gone. What sums over entries is not owed, nor what pairs have, whose keys
+/// are fewer.
 [[nodiscard]] Variation entry_alone(const Case& c, std::int64_t b, std::vector<std::int64_t> keys);
 
 }  // namespace attest

@@ -40,9 +40,10 @@ Variation copies_of_last_entry(Case c) {
           .has_own_bound = true};
 }
 
-RowOwed rows_of_entry(std::int64_t entry) {
-  return [entry](OutputIndex, const RowPlace& row) {
-    return std::optional(RowPlace{entry, row.h, row.n});
+RowOwed rows_of_entry(const Problem& p, std::int64_t entry) {
+  return [p, entry](OutputIndex output, const RowPlace& row) {
+    return sums_over_entries(p, output) ? std::nullopt
+                                        : std::optional(RowPlace{entry, row.h, row.n});
   };
 }
 
@@ -64,7 +65,7 @@ Varied last_request_alone(Run& run, const LawDraws&) {
   Case alone = run.the_case();
   alone.problem.batch = 1;
   Variation variation = copies_of_last_entry(std::move(alone));
-  variation.row_owed = rows_of_entry(batch - 1);
+  variation.row_owed = rows_of_entry(run.problem(), batch - 1);
   return variation;
 }
 
@@ -73,21 +74,23 @@ Varied with_replaced_mates(Run& run, const LawDraws& draws) {
   const std::int64_t request = draws.below(run.problem().batch);
   const float other =
       run.kernel().ignores_hidden_nan ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
-  return Variation{.call = {run.the_case(),
-                            [=](const Inputs& from) {
-                              return mapped(from, [&](const Tensor<float>& tensor) {
-                                return replaced_mates(tensor, request, other);
-                              });
-                            }},
-                   .row_owed = [request](OutputIndex, const RowPlace& row) {
-                     return row.b == request ? std::optional(row) : std::nullopt;
-                   }};
+  return Variation{
+      .call = {run.the_case(),
+               [=](const Inputs& from) {
+                 return mapped(from, [&](const Tensor<float>& tensor) {
+                   return replaced_mates(tensor, request, other);
+                 });
+               }},
+      .row_owed = [p = run.problem(), request](OutputIndex output, const RowPlace& row) {
+        const bool is_owed = row.b == request && !sums_over_entries(p, output);
+        return is_owed ? std::optional(row) : std::nullopt;
+      }};
 }
 
 Varied last_request_twice(Run& run, const LawDraws&) {
   if (depends_on_place(run.problem())) return {};
   Variation variation = copies_of_last_entry(with_batch(run, 2));
-  variation.row_owed = rows_of_entry(run.problem().batch - 1);
+  variation.row_owed = rows_of_entry(run.problem(), run.problem().batch - 1);
   return variation;
 }
 
@@ -139,7 +142,8 @@ Varied reversed_heads(Run& run, const LawDraws&) {
   const auto place_of = [=, batch = p.batch, kv_heads = p.kv_heads,
                          in_groups = sums_over_groups(*p.operation)](std::int64_t heads,
                                                                      const RowPlace& row) {
-    const std::int64_t together = in_groups ? heads / kv_heads : 1;
+    // A tensor that all query heads share has one.
+    const std::int64_t together = in_groups ? std::max<std::int64_t>(1, heads / kv_heads) : 1;
     return RowPlace{keeps_batch ? row.b : batch - 1 - row.b,
                     heads - together * (row.h / together + 1) + row.h % together, row.n};
   };
@@ -156,8 +160,15 @@ Varied reversed_heads(Run& run, const LawDraws&) {
                    });
                  });
                }},
-      .row_owed = [=, &operation, problem = p](OutputIndex output, const RowPlace& row) {
-        return std::optional(place_of(operation[output].shape(problem)[1], row));
+      .row_owed = [=, &operation, problem = p](OutputIndex output,
+                                               const RowPlace& row) -> std::optional<RowPlace> {
+        // Of entries or heads in another order a sum has other bits.
+        const bool sums = sums_over_entries(problem, output);
+        if (sums && !keeps_batch && problem.batch > 1) return std::nullopt;
+        if (sums_over_heads(problem, output)) return std::nullopt;
+        RowPlace place = place_of(operation[output].shape(problem)[1], row);
+        if (sums) place.b = 0;
+        return place;
       }};
 }
 

@@ -48,8 +48,8 @@ Check check_zeros(Run& run) {
   const Inputs inputs = with_equal_values(run);
   const Launch launch = run.launch(run.the_case(), inputs);
   const Answer answer = run.answer_to(run.problem(), run.the_case().plan, inputs);
-  for (const OutputIndex output : {backward::dq, backward::dk}) {
-    if (!run.kernel().gives(output)) continue;
+  for (const OutputIndex output : {backward::dq, backward::dk, backward::d_bias}) {
+    if (!run.kernel().gives(output) || !has_tensor(run.problem(), output)) continue;
     const Tensor<double> zeros(launch.outputs[output].shape());
     // A weight beyond its format makes no 0.
     Tensor<double> allowed = zeros;
@@ -68,11 +68,11 @@ Check check_zeros(Run& run) {
 const LawRegistration registration{
     {.name = "equal_values_leave_no_dscore",
      .statement =
-         "where all values of a head are O, of whole numbers, and dLSE is 0, dO.v is delta: dQ and "
-         "dK are 0, whatever Q, K and LSE are",
+         "where all values of a head are O, of whole numbers, and dLSE is 0, dO.v is delta: dQ, "
+         "dK and the gradient of a bias are 0, whatever Q, K and LSE are",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
-     .applies = {},
+     .applies = [](Run& run) { return run.problem().dropout == 0; },
      .check = check_zeros}};
 
 }  // namespace law_equal_values_leave_no_dscore

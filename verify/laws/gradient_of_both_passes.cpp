@@ -21,9 +21,7 @@ struct ForwardPass {
 std::optional<ForwardPass> drawn_forward_pass(const Run& run) {
   const std::uint64_t seed = run.the_case().inputs.seed;
   Case c;
-  c.problem = run.problem();
-  c.problem.operation = &forward_operation;
-  c.problem.lse_gradient = LseGradient::zero;  // goes back, and not forward
+  c.problem = backward::forward_problem(run.problem());
   std::vector<ForwardPass> all;
   for (const KernelInfo& kernel : all_kernels()) {
     const bool is_candidate = kernel.operation == &forward_operation &&
@@ -46,7 +44,7 @@ std::optional<ForwardPass> drawn_forward_pass(const Run& run) {
 Check check_both(Run& run) {
   const ForwardPass pass = *drawn_forward_pass(run);
   Inputs inputs = run.inputs();
-  const Inputs of_forward{inputs[backward::q], inputs[backward::k], inputs[backward::v]};
+  const Inputs of_forward = backward::forward_inputs(run.problem(), inputs);
   HostMemoryDevice host;
   Run forward_run(*pass.kernel, pass.the_case, host);
   const Launch forward = forward_run.launch(pass.the_case, of_forward);
@@ -59,7 +57,8 @@ Check check_both(Run& run) {
       run.kernel().precision(run.problem(), run.the_case().plan).as<BackwardRoundings>(),
       forward_run.answer_to(pass.the_case.problem, pass.the_case.plan, of_forward));
   Check nearest = Check::passed();
-  for (const OutputIndex output : {backward::dq, backward::dk, backward::dv}) {
+  for (const OutputIndex output :
+       {backward::dq, backward::dk, backward::dv, backward::d_sinks, backward::d_bias}) {
     Check check = check_output(run.kernel(), output, launch.outputs, answer,
                                "after " + pass.the_case.kernel +
                                    " this is not the gradient of attention: further from it than "

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "verify/laws/gradient_sabotage.hpp"
 
@@ -24,7 +25,19 @@ const std::vector<std::string> modified{
     "b2 h2/1 q9 k20 lists4",
     "b2 h4/2 q17 k37 lists9 listrows4 listkeys8 fp16",
     "b3 h2/1 q19 k30 lengths4 causal_bottom_right lists6 listkeys3 padding7 softcap3",
-    "b1 h2/1 q19 k30 window_bottom_right left7 right2 lists5 listrows8 documents9"};
+    "b1 h2/1 q19 k30 window_bottom_right left7 right2 lists5 listrows8 documents9",
+    "b2 h4/2 q9 k20 slopes_given dlse_given",
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right slopes_given softcap3 bf16",
+    "b2 h4/2 q9 k20 sinks_given dlse_given",
+    "b3 h4/2 q17 k6 causal_bottom_right sinks_given dlse_given padding5 fp16",
+    "b3 h2/1 q19 k30 lengths4 documents3 lists6 sinks_given slopes_given",
+    "b2 h4/2 q9 k20 bias_full dlse_given",
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right bias_heads softcap3 bf16",
+    "b2 h6/3 q13 k20 padding5 bias_entries sinks_given fp16",
+    "b3 h4/2 q9 k20 lists4 listkeys2 bias_shared slopes_given dlse_given",
+    "b2 h4/2 q9 k20 dropout0.5 philox7 dlse_given",
+    "b3 h4/2 q17 k23 lengths3 causal_bottom_right dropout0.1 offset9 softcap3 bf16",
+    "b2 h6/3 q13 k20 padding5 bias_heads sinks_given slopes_given dropout0.9 fp16"};
 
 TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   for (const std::string& problem : modified) {
@@ -51,6 +64,122 @@ void nudge(const BackwardArguments& a) {
 /// Moves all of dQ by more than its bound.
 void move_dq(const BackwardArguments& a) {
   for (float& x : values_of(a.dq, query_shape(a.problem))) x += 0.01F;
+}
+
+TEST(GradientScoreLaws, SinksThatLeaveATraceWhereTheyAreNoneAreCaught) {
+  expect_gradients_caught(
+      "absent_sinks_are_minus_infinity",
+      [](const BackwardArguments& a) {
+        if (a.sinks != nullptr && std::isinf(a.sinks[0])) nudge(a);
+      },
+      modified_case(modified[9]));
+}
+
+TEST(GradientScoreLaws, AnErrorOfTheGradientOfASinkIsCaughtByItsBound) {
+  for (const char* const law : {"dsinks_within_bound", "gradient_of_both_passes"}) {
+    expect_gradients_caught(
+        law, [](const BackwardArguments& a) { a.d_sinks[1] *= 1.001F; },
+        modified_case(modified[9]));
+  }
+}
+
+TEST(GradientScoreLaws, AGradientOfASinkThatIsNoneIsCaught) {
+  expect_gradients_caught(
+      "absent_sinks_have_no_gradient",
+      [](const BackwardArguments& a) {
+        if (std::isinf(a.sinks[1])) a.d_sinks[1] = std::numeric_limits<float>::quiet_NaN();
+      },
+      modified_case(modified[10]));
+}
+
+TEST(GradientScoreLaws, ARowThatIsNotSummedForItsSinkIsCaughtByItsDLse) {
+  expect_gradients_caught(
+      "lse_gradient_weighs_keys", [](const BackwardArguments& a) { a.d_sinks[1] += 1.0F; },
+      modified_case(modified[9]));
+}
+
+TEST(GradientScoreLaws, AnErrorOfTheGradientOfABiasIsCaughtByItsBound) {
+  for (const char* const law : {"dbias_within_bound", "gradient_of_both_passes"}) {
+    expect_gradients_caught(
+        law, [](const BackwardArguments& a) { a.d_bias[1] = 1.001F * a.d_bias[1] + 1e-4F; },
+        modified_case(modified[12]));
+  }
+}
+
+TEST(GradientScoreLaws, AShareThatIsNotSummedForABiasIsCaughtByItsDLse) {
+  expect_gradients_caught(
+      "lse_gradient_weighs_keys", [](const BackwardArguments& a) { a.d_bias[3] += 1.0F; },
+      modified_case(modified[15]));
+}
+
+TEST(GradientScoreLaws, ABiasThatHasAGradientThoughAllValuesAreOIsCaught) {
+  expect_gradients_caught(
+      "equal_values_leave_no_dscore", [](const BackwardArguments& a) { a.d_bias[3] += 1e-30F; },
+      modified_case(modified[12]));
+}
+
+TEST(GradientScoreLaws, BiasesThatLeaveATraceWhereTheyAreZeroAreCaught) {
+  expect_gradients_caught(
+      "absent_bias_is_zero",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr && a.bias[0] == 0 && a.bias[1] == 0) nudge(a);
+      },
+      modified_case(modified[12]));
+}
+
+TEST(GradientScoreLaws, ABiasThatIsSharedAndNotItsCopiesIsCaught) {
+  expect_gradients_caught(
+      "shared_bias_equals_copies",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr && a.problem.bias == Bias::full) nudge(a);
+      },
+      modified_case(modified[14]));
+}
+
+TEST(GradientScoreLaws, ABiasThatIsNotAddedAsSlopesAreIsCaught) {
+  expect_gradients_caught(
+      "slopes_equal_a_bias",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr) move_dq(a);
+      },
+      modified_case(modified[7]));
+}
+
+TEST(GradientScoreLaws, ABiasThatDoesNotHideIsCaught) {
+  expect_gradients_caught(
+      "bias_hides_as_padding_and_lists",
+      [](const BackwardArguments& a) {
+        if (a.bias != nullptr) move_dq(a);
+      },
+      modified_case(modified[3]));
+}
+
+TEST(GradientScoreLaws, ADropoutOfZeroThatIsNotNoneIsCaught) {
+  expect_gradients_caught(
+      "dropout_of_zero_is_none",
+      [](const BackwardArguments& a) {
+        if (a.problem.dropout == 0 && a.problem.dropout_seed != 0) nudge(a);
+      },
+      modified_case(modified[16]));
+}
+
+TEST(GradientScoreLaws, ADeltaThatFallsWithItsWeightIsCaught) {
+  expect_gradients_caught(
+      "dropout_of_one_is_values_of_zero",
+      [](const BackwardArguments& a) {
+        if (a.problem.dropout < 1) return;
+        for (float& x : values_of(a.dq, query_shape(a.problem))) x = 0;
+      },
+      modified_case(modified[16]));
+}
+
+TEST(GradientScoreLaws, SlopesThatLeaveATraceWhereTheyAreZeroAreCaught) {
+  expect_gradients_caught(
+      "absent_slopes_are_zero",
+      [](const BackwardArguments& a) {
+        if (a.slopes != nullptr && a.slopes[0] == 0) nudge(a);
+      },
+      modified_case(modified[7]));
 }
 
 TEST(GradientScoreLaws, OneDocumentThatIsNotNoneIsCaught) {

@@ -102,8 +102,15 @@ Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
   return check_agree(
       run.kernel(), launch.outputs, base, agreement_of(run, {.neighbours = true}), failure,
       [&](OutputIndex output, std::int64_t b, std::int64_t, std::int64_t n, std::int64_t) {
-        if ((*problem.operation)[output].rows == Rows::keys) return problem.sees(b, row.n, n);
-        return unmoved[static_cast<std::size_t>(b)][static_cast<std::size_t>(n)];
+        const TensorSpec& tensor = (*problem.operation)[output];
+        if (tensor.rows == Rows::keys) return problem.sees(b, row.n, n);
+        const auto at = static_cast<std::size_t>(n);
+        if (tensor.is_of_pairs) {  // entries may share them
+          return std::ranges::all_of(unmoved, [at](const auto& rows) { return rows[at]; });
+        }
+        // What sums over rows is formed of LSE and O, which stay.
+        if (tensor.rows == Rows::neither) return true;
+        return unmoved[static_cast<std::size_t>(b)][at];
       });
 }
 

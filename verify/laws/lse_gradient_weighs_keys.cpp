@@ -3,6 +3,7 @@
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/element_type.hpp"
+#include "core/attention/shared_bias.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/judge/law.hpp"
@@ -33,8 +34,8 @@ void fill_columns(Tensor<float>& tensor, std::int64_t first, std::uint64_t seed,
   }
 }
 
-/// Q and K have no column in common and LSE is 0: scores are 0, and weights 1. With dO = 0, dS is
-/// dLSE of the row, which is -1, 0 or 1.
+/// Q and K have no column in common, slopes, bias, sinks and LSE are 0: scores are 0, and weights
+/// 1, a sink's too. With dO = 0, dS is dLSE of the row, which is -1, 0 or 1.
 Inputs with_unit_weights(Run& run) {
   const Problem& p = run.problem();
   const std::uint64_t seed = run.the_case().inputs.seed;
@@ -44,9 +45,13 @@ Inputs with_unit_weights(Run& run) {
   fill_columns(inputs[backward::k], 1 - of_queries, seed, stream_lse_gradient + 2);
   fill_columns(inputs[backward::d_lse], 0, seed, stream_lse_gradient + 3);
   std::ranges::fill(inputs[backward::d_o].values(), 0.0F);
+  std::ranges::fill(inputs[backward::slopes].values(), 0.0F);
+  std::ranges::fill(inputs[backward::sinks].values(), 0.0F);
+  std::ranges::fill(inputs[backward::bias].values(), 0.0F);
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t n = 0; n < p.query_len; ++n) {
-      if (visible_key_count(p, b, n) == 0) continue;  // and LSE is that of such a row
+      // LSE is that of such a row, its sink where there is one.
+      if (visible_key_count(p, b, n) == 0 && p.sinks == Sinks::none) continue;
       for (std::int64_t h = 0; h < p.query_heads; ++h) inputs[backward::lse].at(b, h, n, 0) = 0;
     }
   }
@@ -92,6 +97,36 @@ Tensor<double> allowed_of(Tensor<double> bound, ElementType on_the_way) {
   return bound;
 }
 
+/// Of each head the sum of dLSE over the rows of all entries.
+Tensor<double> of_sinks(const Problem& p, const Inputs& inputs) {
+  Tensor<double> sums(backward_operation[backward::d_sinks].shape(p));
+  for (std::int64_t b = 0; b < p.batch && p.sinks != Sinks::none; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t n = 0; n < p.query_len_of(b); ++n) {
+        sums.at(0, h, 0, 0) += static_cast<double>(inputs[backward::d_lse].at(b, h, n, 0));
+      }
+    }
+  }
+  return sums;
+}
+
+/// Of each pair the sum of dLSE over the entries and heads that share its bias and see the key.
+Tensor<double> of_bias(const Problem& p, const Inputs& inputs) {
+  Tensor<double> sums(backward_operation[backward::d_bias].shape(p));
+  for (std::int64_t b = 0; b < p.batch && p.bias != Bias::none; ++b) {
+    for (std::int64_t h = 0; h < p.query_heads; ++h) {
+      for (std::int64_t n = 0; n < p.query_len; ++n) {
+        const auto sum = sums.row(entries_share_bias(p) ? 0 : b, heads_share_bias(p) ? 0 : h, n);
+        for (const std::int64_t key : visible_keys_of(p, b, n)) {
+          sum[static_cast<std::size_t>(key)] +=
+              static_cast<double>(inputs[backward::d_lse].at(b, h, n, 0));
+        }
+      }
+    }
+  }
+  return sums;
+}
+
 Check check_sums(Run& run) {
   const Case c = with_power_of_two_scale(run);
   const Inputs inputs = with_unit_weights(run);
@@ -115,7 +150,13 @@ Check check_sums(Run& run) {
                     "dO is 0 and all weights are 1, and this is not the sum of the rows that see "
                     "the key, times their dLSE"),
         check_exact(backward::dv, Tensor<double>(value_shape(c.problem)), ElementType::fp32,
-                    "dO is 0, and this gradient is not: dLSE does not enter it")}) {
+                    "dO is 0, and this gradient is not: dLSE does not enter it"),
+        check_exact(backward::d_sinks, of_sinks(c.problem, inputs), ElementType::fp32,
+                    "dO is 0 and the weight of a sink is 1 in each row, and this is not the sum "
+                    "of dLSE over all rows of the head"),
+        check_exact(backward::d_bias, of_bias(c.problem, inputs), ElementType::fp32,
+                    "dO is 0 and all weights are 1, and this is not the sum of dLSE over the "
+                    "entries and heads that share the bias")}) {
     if (check.status == Check::Status::failed) return check;
   }
   return Check::passed();
@@ -124,7 +165,8 @@ Check check_sums(Run& run) {
 const LawRegistration registration{
     {.name = "lse_gradient_weighs_keys",
      .statement = "where dO and LSE are 0 and Q and K have no column in common, dS is dLSE: dQ and "
-                  "dK are sums of keys and queries times dLSE, to the last bit, and dV is 0",
+                  "dK are sums of keys and queries times dLSE, to the last bit, dV is 0, and the "
+                  "gradients of a bias of 0 and of sinks of 0 are sums of dLSE",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
      .applies =

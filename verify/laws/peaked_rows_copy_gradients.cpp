@@ -110,6 +110,8 @@ PeakedRows peaked_rows(Run& run) {
   std::uint64_t i = 0;
   for (float& x : made.inputs[backward::d_o].values()) x = unit(seed, stream_peak_gradient, i++);
   std::ranges::fill(made.inputs[backward::d_lse].values(), 0.0F);
+  std::ranges::fill(made.inputs[backward::slopes].values(), 0.0F);
+  std::ranges::fill(made.inputs[backward::bias].values(), 0.0F);
   std::uint64_t row = 0;
   for (std::int64_t b = 0; b < p.batch; ++b) {
     for (std::int64_t h = 0; h < p.query_heads; ++h) {
@@ -195,7 +197,7 @@ const LawRegistration registration{
          [](Run& run) {
            const Case other = with_power_of_two_scale(run);
            // A softcap is an approximation, and may leave no room for gaps.
-           return run.problem().softcap == 0 &&
+           return run.problem().softcap == 0 && run.problem().dropout == 0 &&
                   run.kernel()
                       .precision(other.problem, other.plan)
                       .as<BackwardRoundings>()

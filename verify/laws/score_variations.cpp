@@ -1,4 +1,5 @@
 // Score modifications that come to none, or that another one says as well.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,34 +16,47 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 /// The inputs with a tensor of nothing but `value`, of the shape that `problem` gives it.
 InputsFrom with_all(const Problem& problem, InputIndex input, float value) {
   return [=](Inputs from) {
-    from[input] = Tensor<float>(forward_operation[input].shape(problem), value);
+    from[input] = Tensor<float>((*problem.operation)[input].shape(problem), value);
     return from;
   };
 }
 
-/// The case with a tensor that comes to nothing, against the case without the tensor.
+/// All rows but those of the gradient of a bias, which the other call has in another shape, or
+/// alone.
+std::optional<RowPlace> all_but_of_bias(OutputIndex output, const RowPlace& row) {
+  return output == backward::d_bias ? std::nullopt : std::optional(row);
+}
+
+/// The case with a tensor that comes to nothing, against the case without the tensor and without
+/// its gradient.
 Variation against_none(const Run& run, InputIndex input, float nothing,
                        void (*take_away)(Problem&)) {
   Case without = run.the_case();
   take_away(without.problem);
   return {.call = {run.the_case(), with_all(run.problem(), input, nothing)},
+          .row_owed =
+              [p = without.problem](OutputIndex output, const RowPlace& row) {
+                return has_tensor(p, output) ? std::optional(row) : std::nullopt;
+              },
           .reference = OtherCall{without, with_all(without.problem, input, 0)}};
 }
 
 Varied with_sinks_of_nothing(Run& run, const LawDraws&) {
   if (run.problem().sinks == Sinks::none) return {};
-  return against_none(run, forward::sinks, minus_infinity,
+  return against_none(run, forward::sinks_of(run.problem()), minus_infinity,
                       [](Problem& p) { p.sinks = Sinks::none; });
 }
 
 Varied with_slopes_of_zero(Run& run, const LawDraws&) {
   if (run.problem().slopes == Slopes::none) return {};
-  return against_none(run, forward::slopes, 0, [](Problem& p) { p.slopes = Slopes::none; });
+  return against_none(run, forward::slopes_of(run.problem()), 0,
+                      [](Problem& p) { p.slopes = Slopes::none; });
 }
 
 Varied with_bias_of_zero(Run& run, const LawDraws&) {
   if (run.problem().bias == Bias::none) return {};
-  return against_none(run, forward::bias, 0, [](Problem& p) { p.bias = Bias::none; });
+  return against_none(run, forward::biases_of(run.problem()), 0,
+                      [](Problem& p) { p.bias = Bias::none; });
 }
 
 /// Puts a bias of `to`'s shape into the inputs, whose elements are number(b, h, query, key).
@@ -57,7 +71,7 @@ void set_bias(const Problem& to, Inputs& inputs, const Number& number) {
       }
     }
   }
-  inputs[forward::bias] = bias;
+  inputs[forward::biases_of(to)] = bias;
 }
 
 /// The bias said for every entry and head, against the same one said once for those that share it.
@@ -71,7 +85,7 @@ Varied with_bias_of_each(Run& run, const LawDraws&) {
     set_bias(full, inputs, [&](auto... place) { return forward::bias_of(p, from, place...); });
     return inputs;
   };
-  return Variation{.call = {each, copies}};
+  return Variation{.call = {each, copies}, .row_owed = all_but_of_bias};
 }
 
 /// Numbers of a bias that a law makes; where there would be more, it says nothing.
@@ -91,22 +105,24 @@ Varied with_bias_for_slopes(Run& run, const LawDraws&) {
   Case biased = run.the_case();
   biased.problem.slopes = Slopes::none;
   biased.problem.bias = Bias::full;
-  const auto rounded_slopes = [](Inputs from) {
-    for (float& slope : from[forward::slopes].values()) {
+  const InputIndex index = forward::slopes_of(p);
+  const auto rounded_slopes = [index](Inputs from) {
+    for (float& slope : from[index].values()) {
       slope =
           slope == 0 ? 0 : std::copysign(std::exp2(std::floor(std::log2(std::abs(slope)))), slope);
     }
     return from;
   };
-  const auto same_bias = [p, to = biased.problem, rounded_slopes](const Inputs& given) {
+  const auto same_bias = [p, index, to = biased.problem, rounded_slopes](const Inputs& given) {
     Inputs from = rounded_slopes(given);
     set_bias(to, from, [&, slopes = from](auto... place) {
       return static_cast<float>(forward::alibi_of(p, slopes, place...));
     });
-    from[forward::slopes] = Tensor<float>(forward_operation[forward::slopes].shape(to));
+    from[index] = Tensor<float>((*to.operation)[index].shape(to));
     return from;
   };
   return Variation{.call = {biased, same_bias},
+                   .row_owed = all_but_of_bias,
                    .has_own_bound = true,
                    .reference = OtherCall{run.the_case(), rounded_slopes}};
 }
@@ -128,7 +144,7 @@ Varied with_bias_that_hides(Run& run, const LawDraws&) {
     });
     return inputs;
   };
-  return Variation{.call = {biased, hide}, .has_own_bound = true};
+  return Variation{.call = {biased, hide}, .row_owed = all_but_of_bias, .has_own_bound = true};
 }
 
 Varied with_one_document(Run& run, const LawDraws&) {
@@ -210,31 +226,60 @@ Varied lse_without_dropout(Run& run, const LawDraws&) {
                    }};
 }
 
+double largest_of(const Tensor<float>& tensor) {
+  double largest = 0;
+  for (const float x : tensor.values()) largest = std::max<double>(largest, std::abs(x));
+  return largest;
+}
+
+/// All weights fallen, against values of 0. An infinite dO.v times 0 would be no 0.
+Varied with_all_weights_fallen(Run& run, const LawDraws&) {
+  if (run.problem().dropout == 0) return {};
+  const double most = largest_of(run.inputs()[backward::v]) *
+                      largest_of(run.inputs()[backward::d_o]) *
+                      static_cast<double>(run.problem().output_dim());
+  if (!(most < std::numeric_limits<float>::max())) return {};
+  Case fallen = run.the_case(), zeros = run.the_case();
+  fallen.problem.dropout = 1;
+  zeros.problem.dropout = 0;
+  zeros.problem.dropout_seed = zeros.problem.dropout_offset = 0;
+  const auto without_values = [](Inputs from) {
+    std::ranges::fill(from[backward::v].values(), 0.0F);
+    return from;
+  };
+  return Variation{.call = {fallen},
+                   .row_owed =
+                       [](OutputIndex output, const RowPlace& row) {
+                         return output == backward::dv ? std::nullopt : std::optional(row);
+                       },
+                   .reference = OtherCall{zeros, without_values}};
+}
+
 const std::vector<const Operation*> forward_only{&forward_operation};
 const std::vector<const Operation*> both_passes{&forward_operation, &backward_operation};
 
 const VariationLaws registration{{
     {.name = "absent_sinks_are_minus_infinity",
      .statement = "sinks of -infinity change no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "sinks of -infinity give another answer than none",
      .vary = with_sinks_of_nothing},
     {.name = "absent_slopes_are_zero",
      .statement = "slopes of 0 change no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "slopes of 0 give another answer than none",
      .vary = with_slopes_of_zero},
     {.name = "absent_bias_is_zero",
      .statement = "a bias of 0 changes no bit against none",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "a bias of 0 gives another answer than none",
      .vary = with_bias_of_zero},
     {.name = "shared_bias_equals_copies",
      .statement = "a bias that entries or heads share changes no bit against a copy for each",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{.addresses = true},
      .failure = "a bias that is shared gives another answer than copies of it",
      .vary = with_bias_of_each},
@@ -242,7 +287,7 @@ const VariationLaws registration{{
      .statement = "a bias of -slope |distance| gives the answer of the slopes, within the sum of "
                   "the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "a bias that says what slopes say gives another answer",
      .vary = with_bias_for_slopes},
     {.name = "bias_hides_as_padding_and_lists",
@@ -250,7 +295,7 @@ const VariationLaws registration{{
          "keys hidden by a bias of -infinity instead of padding or lists leave the answer as it "
          "is, within the sum of the bounds",
      .layer = Layer::bound,
-     .operations = forward_only,
+     .operations = both_passes,
      .failure = "keys that a bias of -infinity hides have an influence",
      .vary = with_bias_that_hides},
     {.name = "one_document_is_none",
@@ -283,10 +328,17 @@ const VariationLaws registration{{
      .vary = with_a_prefix_of_all},
     {.name = "dropout_of_zero_is_none",
      .statement = "a dropout of 0 changes no bit, whatever its seed and offset",
-     .operations = forward_only,
+     .operations = both_passes,
      .same_bits_but_for = Differences{},
      .failure = "a dropout of 0 gives another answer than none",
      .vary = without_dropout},
+    {.name = "dropout_of_one_is_values_of_zero",
+     .statement = "with a dropout of 1 all gradients but dV have the bits that they have without "
+                  "dropout where V is 0",
+     .operations = {&backward_operation},
+     .same_bits_but_for = Differences{},
+     .failure = "all weights have fallen, and a gradient is not what values of 0 give",
+     .vary = with_all_weights_fallen},
     {.name = "dropout_leaves_lse",
      .statement = "dropout changes no bit of LSE",
      .operations = forward_only,

@@ -15,7 +15,8 @@ void fill_with_units(Tensor<float>& tensor, std::uint64_t seed, std::uint64_t st
   for (float& x : tensor.values()) x = static_cast<float>(random_below(seed, stream, i++, 3) - 1);
 }
 
-/// Q = 0 and LSE = 0, so that each visible pair has the weight exp(0 - 0) = 1.
+/// Q = 0, slopes and bias 0, and LSE 0 of rows that see keys then, so that each visible pair has
+/// the weight exp(0 - 0) = 1.
 Inputs with_unit_weights(Run& run) {
   Inputs inputs = run.inputs();
   for (const InputIndex index :
@@ -23,7 +24,15 @@ Inputs with_unit_weights(Run& run) {
     fill_with_units(inputs[index], run.the_case().inputs.seed, stream_units + index.number);
   }
   for (float& x : inputs[backward::q].values()) x = 0;
-  for (float& x : inputs[backward::lse].values()) x = std::isfinite(x) ? 0.0F : x;
+  for (float& x : inputs[backward::slopes].values()) x = 0;
+  for (float& x : inputs[backward::bias].values()) x = 0;
+  const Problem& p = run.problem();
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t n = 0; n < p.query_len; ++n) {
+      if (visible_key_count(p, b, n) == 0) continue;
+      for (std::int64_t h = 0; h < p.query_heads; ++h) inputs[backward::lse].at(b, h, n, 0) = 0;
+    }
+  }
   return inputs;
 }
 
@@ -68,7 +77,7 @@ const LawRegistration registration{
                   "see a key, to the last bit, and dK is 0",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
-     .applies = {},
+     .applies = [](Run& run) { return run.problem().dropout == 0; },
      .check = check_sums}};
 
 }  // namespace law_unit_weights_sum_exactly

@@ -38,8 +38,9 @@ const OutputLawRegistration others{[](const TensorSpec& tensor) {
              .layer = Layer::bound,
              .applies =
                  [name](Run& run) {
-                   const auto output = later_output(*run.problem().operation, name);
-                   return output && run.kernel().gives(*output);
+                   const Problem& p = run.problem();
+                   const auto output = later_output(*p.operation, name);
+                   return output && run.kernel().gives(*output) && has_tensor(p, *output);
                  },
              .check =
                  [name](Run& run) {
