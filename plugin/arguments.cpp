@@ -242,6 +242,12 @@ AttestFormat to_c(ElementType type) {
       return ATTEST_E5M2;
     case ElementType::int8:
       return ATTEST_INT8;
+    case ElementType::e2m1:  // no plugin declares codes yet; these are DLPack's numbers
+      return {17, 4, 1};
+    case ElementType::int4:
+      return {ATTEST_INT, 4, 1};
+    case ElementType::ue8m0:
+      return {14, 8, 1};
   }
   throw std::logic_error("a format without a code in plugin.h");
 }

@@ -32,13 +32,19 @@ std::uint32_t guard_bits(ElementType type) {
       return 0x7fU;
     case ElementType::int8:
       return 0x80U;  // a number, but none that a quantiser makes
+    case ElementType::int4:
+      return 0x88U;  // two such numbers
+    case ElementType::e2m1:
+      return 0x77U;  // every code is a number that a quantiser makes: the largest
+    case ElementType::ue8m0:
+      return 0xffU;
   }
   no_version_for(type);
 }
 
 /// What an element holds before a kernel writes it. Each code may be an answer, so codes hold what
-/// guards do: only a comparison with the exact answer, which is no NaN and no -128, tells that one
-/// was not written.
+/// guards do: only a comparison with the exact answer, which is no NaN, no -128 and no -8, tells
+/// that one was not written.
 std::uint32_t unwritten_bits(ElementType type) {
   return format_of(type).poison.value_or(guard_bits(type));
 }

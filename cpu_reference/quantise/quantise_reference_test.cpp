@@ -120,14 +120,13 @@ TEST(Quantiser, KeepsSignsOfZerosAndSaturatesAtTheLargestCode) {
     const auto made = quantise(values, code, Scales::none, all);
     const auto codes = made.codes.values();
     const auto largest = static_cast<float>(format_of(code).max_finite);
-    const bool is_int8 = code == ElementType::int8;
-    EXPECT_EQ(std::signbit(codes[0]), !is_int8);
-    EXPECT_EQ(std::signbit(codes[1]), !is_int8);
+    EXPECT_EQ(std::signbit(codes[0]), !is_whole(code));
+    EXPECT_EQ(std::signbit(codes[1]), !is_whole(code));
     EXPECT_EQ(codes[1], 0);
     EXPECT_EQ(codes[2], largest);
     EXPECT_EQ(codes[3], -largest);
-    EXPECT_EQ(codes[4], is_int8 ? 0.0F : -0.5F);
-    EXPECT_TRUE(is_int8 ? codes[5] == 0 : std::isnan(codes[5]));
+    EXPECT_EQ(codes[4], is_whole(code) ? 0.0F : -0.5F);
+    EXPECT_TRUE(has_nan(code) ? std::isnan(codes[5]) : codes[5] == 0);
   }
 }
 

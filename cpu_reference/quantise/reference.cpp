@@ -52,17 +52,17 @@ bool is_nearest_quotient(float quotient, float dividend, float divisor) {
 }
 
 /// True if no code of the format is nearer to the number, and of two that are as near it is the
-/// even one: all 256 are asked. What lies past the largest is nearest to it.
+/// even one: all 256 or 16 are asked. What lies past the largest is nearest to it.
 bool is_nearest_code(ElementType format, float code, float number) {
-  if (std::isnan(number)) return format == ElementType::int8 ? code == 0 : std::isnan(code);
+  if (std::isnan(number)) return has_nan(format) ? std::isnan(code) : code == 0;
   const double limit = format_of(format).max_finite;
   const double target = std::clamp<double>(number, -limit, limit);
   const double mine = std::abs(code - target);
-  if (format != ElementType::int8 && std::signbit(code) != std::signbit(number)) return false;
+  if (!is_whole(format) && std::signbit(code) != std::signbit(number)) return false;
   const bool is_even = (encode(format, code) & 1U) == 0;
-  for (std::uint32_t bits = 0; bits < 256; ++bits) {
+  for (std::uint32_t bits = 0; bits < pattern_count(format); ++bits) {
     const double other = decode(format, bits);
-    if (!(std::abs(other) <= limit) || other == code) continue;  // NaN, and int8's -128
+    if (!(std::abs(other) <= limit) || other == code) continue;  // NaN, and -128 or -8
     const double theirs = std::abs(other - target);
     if (theirs < mine || (theirs == mine && !is_even)) return false;
   }
