@@ -94,7 +94,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 38> places{{{"operation", nowhere},
+constexpr std::array<Place, 39> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -121,6 +121,7 @@ constexpr std::array<Place, 38> places{{{"operation", nowhere},
                                         {"q_scales", nowhere},
                                         {"k_scales", nowhere},
                                         {"v_scales", nowhere},
+                                        {"scale_format", nowhere},
                                         {"sinks", number<&P::has_sinks>},
                                         {"slopes", number<&P::has_slopes>},
                                         {"bias", is_set<&P::has_bias>},

@@ -40,9 +40,11 @@ TEST(QuantiseReference, IsCertifiedForEveryCodeAndKindOfScaleInEveryFamilyOfItsO
   for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
     for (const Scales kind :
          {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column}) {
-      const Problem p = numbers_problem(code, kind);
+      Problem p = numbers_problem(code, kind);
       for (const InputFamily& family : all_input_families()) {
         if (family.operation != &quantise_operation) continue;
+        p.codes.scale_format =
+            p.codes.scale_format == ScaleFormat::fp32 ? ScaleFormat::ue8m0 : ScaleFormat::fp32;
         for (const double magnitude : family.magnitudes) {
           const Inputs inputs =
               make_inputs(p, {.family = family.name, .seed = 3, .magnitude = magnitude});
@@ -66,6 +68,23 @@ TEST(QuantiseReference, NeitherANeighbouringCodeNorScaleIsCertified) {
   }
   EXPECT_FALSE(is_certified(p, inputs, codes));
   EXPECT_FALSE(is_certified(p, inputs, scales));
+}
+
+TEST(QuantiseReference, NeitherTwiceNorHalfAPowerOfTwoIsCertified) {
+  for (const Code code : {Code::e4m3, Code::int8}) {
+    for (const double factor : {0.5, 2.0}) {
+      Problem p = numbers_problem(code, Scales::row);
+      p.codes.scale_format = ScaleFormat::ue8m0;
+      const Inputs inputs = make_inputs(p, {.family = "normal", .seed = 3});
+      Answer answer = defined_answer(p, inputs);
+      EXPECT_TRUE(is_certified(p, inputs, answer));
+      for (double& scale : answer[quantising::scales].value.values()) scale *= factor;
+      for (double& number : answer[quantising::codes].value.values()) {
+        number = round_to(format_with(code, p.element_type), number / factor);
+      }
+      EXPECT_FALSE(is_certified(p, inputs, answer)) << factor;
+    }
+  }
 }
 
 // S9 at a fixed scale: the second pass finds the codes that it made, if it finds the scale.

@@ -19,9 +19,12 @@ std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
-/// Codes have no poison: they begin as NaN, or as int8's -128, which no quantiser gives.
+/// Codes have no poison: they begin as NaN, as int8's -128, which no quantiser gives, or as
+/// ue8m0's NaN.
 std::array<std::byte, 4> poison(ElementType type) {
-  const std::uint32_t no_code = type == ElementType::int8 ? 0x80U : 0x7fU;
+  const std::uint32_t no_code = type == ElementType::int8    ? 0x80U
+                                : type == ElementType::ue8m0 ? 0xffU
+                                                             : 0x7fU;
   return std::bit_cast<std::array<std::byte, 4>>(format_of(type).poison.value_or(no_code));
 }
 
