@@ -5,7 +5,8 @@
 namespace attest {
 namespace {
 
-constexpr std::array<std::string_view, 4> code_names{"none", "e4m3", "e5m2", "int8"};
+constexpr std::array<std::string_view, 6> code_names{"none", "e4m3", "e5m2",
+                                                     "int8", "e2m1", "int4"};
 constexpr std::array<std::string_view, 5> scale_names{"none", "head", "block", "row", "column"};
 constexpr std::array<std::string_view, 2> scale_format_names{"fp32", "ue8m0"};
 

@@ -9,12 +9,14 @@
 
 namespace attest {
 
-/// Codes of 8 bits that a tensor of quantised attention holds.
+/// Codes of 8 or 4 bits that a tensor of quantised attention holds.
 enum class Code : int {
   none,  ///< none: the tensor has the problem's element type
   e4m3,
   e5m2,
-  int8
+  int8,
+  e2m1,  ///< two a byte, as int4
+  int4
 };
 
 /// Group of elements of an entry's head that share one scale. A scale is a number by which the
@@ -69,6 +71,10 @@ struct CodesTaken {
       return ElementType::e5m2;
     case Code::int8:
       return ElementType::int8;
+    case Code::e2m1:
+      return ElementType::e2m1;
+    case Code::int4:
+      return ElementType::int4;
   }
   return element_type;
 }

@@ -48,7 +48,7 @@ constexpr std::array<TensorSpec, 3> tensors{
 
 constinit const Operation quantise_operation{
     .name = "quantise",
-    .summary = "codes of 8 bits and scales from a tensor of numbers, K's shape, to the last bit",
+    .summary = "codes and scales from a tensor of numbers, K's shape, to the last bit",
     .tensors = tensors,
     .flops = flops,
     .bytes = tensor_bytes};

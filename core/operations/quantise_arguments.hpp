@@ -7,7 +7,8 @@
 namespace attest {
 
 /// Arguments of a launch of a quantiser, with the tensors by name. X holds the problem's
-/// element_type; codes are bytes; scales are contiguous, and null where there are none.
+/// element_type; codes are bytes, of 4 bits two each; scales are contiguous, and null where there
+/// are none.
 struct QuantiseArguments {
   Problem problem;
   const void* x = nullptr;

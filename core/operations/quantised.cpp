@@ -94,7 +94,7 @@ constexpr std::array<TensorSpec, 8> tensors{
 
 constinit const Operation quantised_operation{
     .name = "quantised",
-    .summary = "O and LSE of attention from codes of 8 bits and their scales",
+    .summary = "O and LSE of attention from codes of 8 or 4 bits and their scales",
     .tensors = tensors,
     .extends = &forward_operation,
     .complete = complete,

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/attention/stored_row.hpp"
-#include "core/attention/stored_row.hpp"
 #include "core/operations/quantise_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
@@ -65,10 +64,9 @@ void write_codes(const QuantiseArguments& a, const Head& head, ElementType code)
   for (std::int64_t n = 0; n < head.rows; ++n) {
     const std::int64_t at =
         a.code_strides.offset(a.stored_entry(head.entry), head.head, a.first_row(head.entry) + n);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      const float number = head.codes[static_cast<std::size_t>(n * columns + c)];
-      a.codes[at + c] = static_cast<std::uint8_t>(encode(code, number));
-    }
+    const float* const numbers = head.codes.data() + n * columns;
+    store_row(reinterpret_cast<std::byte*>(a.codes) + at, code, static_cast<std::size_t>(columns),
+              [&](std::size_t c) { return encode(code, numbers[c]); });
   }
 }
 
@@ -154,7 +152,7 @@ KernelInfo kernel() {
   info.features = {.lengths = true, .ue8m0_scales = true};
   info.layout_needs.takes_entry_gaps = true;
   info.layout_needs.takes_broadcast = true;
-  info.codes.k = {Code::e4m3, Code::e5m2, Code::int8};
+  info.codes.k = {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4};
   info.codes.k_scales = {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column};
   info.precision = [](const Problem&, const Plan&) { return DefinedRoundings{}; };
   info.plans = [](const Problem&) { return std::vector<Plan>{{}}; };

@@ -109,7 +109,8 @@ KernelInfo kernel() {
                    .padding = true,
                    .ue8m0_scales = true};
   info.layout_needs.pages = Pages::also;
-  const std::vector<Code> codes{Code::none, Code::e4m3, Code::e5m2, Code::int8};
+  const std::vector<Code> codes{Code::none, Code::e4m3, Code::e5m2,
+                                Code::int8, Code::e2m1, Code::int4};
   const std::vector<Scales> by_row{Scales::none, Scales::head, Scales::block, Scales::row};
   info.codes = {
       .q = codes,

@@ -37,7 +37,7 @@ bool is_certified(const Problem& p, const Inputs& inputs, const Answer& answer) 
 }
 
 TEST(QuantiseReference, IsCertifiedForEveryCodeAndKindOfScaleInEveryFamilyOfItsOwn) {
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     for (const Scales kind :
          {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column}) {
       Problem p = numbers_problem(code, kind);
@@ -71,7 +71,7 @@ TEST(QuantiseReference, NeitherANeighbouringCodeNorScaleIsCertified) {
 }
 
 TEST(QuantiseReference, NeitherTwiceNorHalfAPowerOfTwoIsCertified) {
-  for (const Code code : {Code::e4m3, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::int4}) {
     for (const double factor : {0.5, 2.0}) {
       Problem p = numbers_problem(code, Scales::row);
       p.codes.scale_format = ScaleFormat::ue8m0;
@@ -90,7 +90,7 @@ TEST(QuantiseReference, NeitherTwiceNorHalfAPowerOfTwoIsCertified) {
 // S9 at a fixed scale: the second pass finds the codes that it made, if it finds the scale.
 TEST(Quantiser, OfItsOwnNumbersGivesItsCodesWhereItFindsTheScaleAgain) {
   const auto all = [](std::int64_t) { return std::int64_t{150}; };
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     const Problem p = numbers_problem(code, Scales::row);
     const ElementType format = format_with(code, p.element_type);
     const Inputs inputs = make_inputs(p, {.family = "normal", .seed = 3});

@@ -39,7 +39,7 @@ Answer answer_of(const Problem& p, const Inputs& inputs) {
 }
 
 TEST(QuantisedReference, IsCertifiedByTheOracleForEveryCodeAndKindOfScale) {
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     for (const Scales scales :
          {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column}) {
       for (const char* const family : {"normal", "distinct_scales", "all_codes", "huge_logits"}) {

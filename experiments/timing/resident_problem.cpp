@@ -51,6 +51,15 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
   return inputs;
 }
 
+/// Tiles of values begin anywhere in a row, and so at a byte.
+void require_whole_bytes(const Problem& problem) {
+  for (const TensorSpec& tensor : problem.operation->tensors) {
+    if (format_of(tensor.format(problem)).elements_in_unit == 1) continue;
+    throw InvalidInput(
+        fmt::format("'{}' is not timed; allowed: codes of 8 bits", to_string(problem)));
+  }
+}
+
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
 /// these. It has no sink, other distances and no bias.
 void require_rows_alone(const Problem& problem) {
@@ -129,6 +138,7 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
       inputs_(image_.inputs.size()),
       outputs_(image_.outputs.size()) {
   require_rows_alone(problem);
+  require_whole_bytes(problem);
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   try {
     const Operation& operation = *problem.operation;
