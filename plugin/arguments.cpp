@@ -94,7 +94,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 38> places{{{"operation", nowhere},
+constexpr std::array<Place, 39> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -121,6 +121,7 @@ constexpr std::array<Place, 38> places{{{"operation", nowhere},
                                         {"q_scales", nowhere},
                                         {"k_scales", nowhere},
                                         {"v_scales", nowhere},
+                                        {"scale_format", nowhere},
                                         {"sinks", number<&P::has_sinks>},
                                         {"slopes", number<&P::has_slopes>},
                                         {"bias", is_set<&P::has_bias>},
@@ -241,6 +242,12 @@ AttestFormat to_c(ElementType type) {
       return ATTEST_E5M2;
     case ElementType::int8:
       return ATTEST_INT8;
+    case ElementType::e2m1:  // no plugin declares codes yet; these are DLPack's numbers
+      return {17, 4, 1};
+    case ElementType::int4:
+      return {ATTEST_INT, 4, 1};
+    case ElementType::ue8m0:
+      return {14, 8, 1};
   }
   throw std::logic_error("a format without a code in plugin.h");
 }

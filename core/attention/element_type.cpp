@@ -16,7 +16,8 @@ namespace attest {
 namespace {
 
 constexpr std::array types{ElementType::fp32, ElementType::fp16, ElementType::bf16};
-constexpr std::array codes{ElementType::e4m3, ElementType::e5m2, ElementType::int8};
+constexpr std::array codes{ElementType::e4m3, ElementType::e5m2, ElementType::int8,
+                           ElementType::e2m1, ElementType::int4};
 
 struct Sizes {
   std::size_t bytes;
@@ -52,24 +53,58 @@ ElementFormat make_e5m2() {
   return format;
 }
 
+/// Every exponent is one of numbers.
+ElementFormat make_e2m1() {
+  ElementFormat format = make_format("e2m1", "F4", {1, 2, 1}, std::nullopt);
+  format.min_normal = 1;
+  format.min_subnormal = 0.5;
+  format.max_finite = 6;
+  format.overflow = Overflow::saturates;
+  format.elements_in_unit = 2;
+  return format;
+}
+
 /// All numbers are multiples of 1: as if they were subnormal.
-ElementFormat make_int8() {
-  return {.name = "int8",
-          .safetensors_name = "I8",
+ElementFormat make_whole(std::string_view name, std::string_view safetensors_name, int bits) {
+  const double end = std::ldexp(1.0, bits - 1);
+  return {.name = name,
+          .safetensors_name = safetensors_name,
           .size_bytes = 1,
-          .significand_bits = 8,
-          .unit_roundoff = 0x1p-8,
-          .max_finite = 127,
-          .min_normal = 128,
+          .significand_bits = bits,
+          .elements_in_unit = 8 / bits,
+          .unit_roundoff = std::ldexp(1.0, -bits),
+          .max_finite = end - 1,
+          .min_normal = end,
           .min_subnormal = 1,
           .overflow = Overflow::saturates,
           .poison = std::nullopt};
 }
 
-/// A format with infinities and NaN as IEEE 754 has them, exponents as wide as fp32's or narrower;
-/// or, where `last_is_nan`, one whose largest exponent is one of numbers but for its last code.
-template <int exponent_bits, int fraction_bits, bool last_is_nan = false>
+/// An exponent and nothing else.
+ElementFormat make_ue8m0() {
+  return {.name = "ue8m0",
+          .safetensors_name = "F8_E8M0",
+          .size_bytes = 1,
+          .significand_bits = 1,
+          .unit_roundoff = 0.5,
+          .max_finite = 0x1p127,
+          .min_normal = 0x1p-127,
+          .min_subnormal = 0x1p-127,
+          .overflow = Overflow::saturates,
+          .poison = std::nullopt};
+}
+
+/// What the codes of a format's largest exponent are besides numbers.
+enum class Special {
+  ieee,         ///< infinities and NaN as IEEE 754 has them, and no numbers
+  last_is_nan,  ///< numbers but for the last one
+  none          ///< numbers
+};
+
+/// A format of a sign, an exponent as wide as fp32's or narrower, and a fraction.
+template <int exponent_bits, int fraction_bits, Special special = Special::ieee>
 struct Ieee {
+  static constexpr bool last_is_nan = special == Special::last_is_nan;
   static constexpr int shift = 23 - fraction_bits;
   static constexpr std::uint32_t exponents = ((1U << exponent_bits) - 1) << fraction_bits;
   static constexpr std::uint32_t fractions = (1U << fraction_bits) - 1;
@@ -82,6 +117,7 @@ struct Ieee {
   static std::uint32_t encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = bits >> 31U << (exponent_bits + fraction_bits);
+    if (special == Special::none && !std::isfinite(value)) return 0;
     // A NaN whose payload lies in the dropped bits must not become infinity.
     if (last_is_nan && !std::isfinite(value)) return sign | exponents | fractions;
     if (std::isnan(value)) return sign | exponents | quiet | (bits & 0x7fffffU) >> shift;
@@ -96,7 +132,8 @@ struct Ieee {
   static float decode(std::uint32_t code) {
     const std::uint32_t sign = (code >> (exponent_bits + fraction_bits) & 1U) << 31U;
     const std::uint32_t magnitude = code & (exponents | fractions);
-    if (magnitude >= exponents && (!last_is_nan || magnitude == (exponents | fractions))) {
+    if (special != Special::none && magnitude >= exponents &&
+        (!last_is_nan || magnitude == (exponents | fractions))) {
       return std::bit_cast<float>(sign | 0x7f800000U | (magnitude & fractions) << shift);
     }
     if (magnitude <= fractions) {
@@ -108,8 +145,35 @@ struct Ieee {
 };
 using Half = Ieee<5, 10>;
 using Bfloat = Ieee<8, 7>;
-using E4m3 = Ieee<4, 3, true>;
+using E4m3 = Ieee<4, 3, Special::last_is_nan>;
 using E5m2 = Ieee<5, 2>;
+using E2m1 = Ieee<2, 1, Special::none>;
+
+/// Two's complement.
+template <int bits>
+struct Whole {
+  static constexpr std::uint32_t mask = (1U << bits) - 1, sign = 1U << (bits - 1);
+
+  static std::uint32_t encode(float value) {
+    return std::isfinite(value) ? static_cast<std::uint32_t>(static_cast<int>(value)) & mask : 0;
+  }
+  static float decode(std::uint32_t code) {
+    return static_cast<float>(static_cast<int>((code & mask) ^ sign) - static_cast<int>(sign));
+  }
+};
+
+/// fp32's exponent, whose least one is that of 2^-127 among its subnormal numbers.
+struct Ue8m0 {
+  static std::uint32_t encode(float value) {
+    if (std::isnan(value)) return 0xffU;
+    return std::bit_cast<std::uint32_t>(value) >> 23U & 0xffU;
+  }
+  static float decode(std::uint32_t code) {
+    code &= 0xffU;
+    if (code == 0xffU) return std::numeric_limits<float>::quiet_NaN();
+    return code == 0 ? 0x1p-127F : std::bit_cast<float>(code << 23U);
+  }
+};
 
 }  // namespace
 
@@ -118,13 +182,16 @@ void no_version_for(ElementType type) {
 }
 
 const ElementFormat& format_of(ElementType type) {
-  static const std::array<ElementFormat, types.size() + codes.size()> formats{
+  static const std::array<ElementFormat, types.size() + codes.size() + 1> formats{
       make_format("fp32", "F32", {4, 24, 127}, 0x7fdeadb5U),
       make_format("fp16", "F16", {2, 11, 15}, 0x7f5aU),
       make_format("bf16", "BF16", {2, 8, 127}, 0x7fdaU),
       make_e4m3(),
       make_e5m2(),
-      make_int8()};
+      make_whole("int8", "I8", 8),
+      make_e2m1(),
+      make_whole("int4", {}, 4),
+      make_ue8m0()};
   return formats[static_cast<std::size_t>(type)];
 }
 
@@ -134,6 +201,20 @@ std::span<const ElementType> all_element_types() {
 
 std::span<const ElementType> code_types() {
   return codes;
+}
+
+int bits_of(ElementType type) {
+  const ElementFormat& format = format_of(type);
+  return 8 * static_cast<int>(format.size_bytes) / format.elements_in_unit;
+}
+
+std::uint32_t pattern_count(ElementType type) {
+  return 1U << static_cast<unsigned>(bits_of(type));
+}
+
+std::int64_t units_of(ElementType type, std::int64_t columns) {
+  const int in_unit = format_of(type).elements_in_unit;
+  return (columns + in_unit - 1) / in_unit;
 }
 
 ElementType element_type_from_name(std::string_view name) {
@@ -147,9 +228,10 @@ ElementType element_type_from_name(std::string_view name) {
 }
 
 double round_to(ElementType type, double value) {
-  if (std::isnan(value)) return type == ElementType::int8 ? 0 : value;
-  if (value == 0.0) return type == ElementType::int8 ? 0 : value;  // int8 has no -0
+  if (std::isnan(value)) return has_nan(type) ? value : 0;
   const ElementFormat& format = format_of(type);
+  if (type == ElementType::ue8m0 && !(value > format.min_normal)) return format.min_normal;
+  if (value == 0.0) return is_whole(type) ? 0 : value;  // whole numbers have no -0
   if (std::isinf(value)) {
     return format.overflow == Overflow::saturates ? std::copysign(format.max_finite, value) : value;
   }
@@ -165,7 +247,7 @@ double round_to(ElementType type, double value) {
                              : std::numeric_limits<double>::infinity(),
                          value);
   }
-  return type == ElementType::int8 ? rounded + 0.0 : rounded;
+  return is_whole(type) ? rounded + 0.0 : rounded;
 }
 
 std::uint32_t encode(ElementType type, float value) {
@@ -181,7 +263,13 @@ std::uint32_t encode(ElementType type, float value) {
     case ElementType::e5m2:
       return E5m2::encode(value);
     case ElementType::int8:
-      return std::isfinite(value) ? static_cast<std::uint32_t>(static_cast<int>(value)) & 0xffU : 0;
+      return Whole<8>::encode(value);
+    case ElementType::e2m1:
+      return E2m1::encode(value);
+    case ElementType::int4:
+      return Whole<4>::encode(value);
+    case ElementType::ue8m0:
+      return Ue8m0::encode(value);
   }
   no_version_for(type);
 }
@@ -199,7 +287,13 @@ float decode(ElementType type, std::uint32_t bits) {
     case ElementType::e5m2:
       return E5m2::decode(bits);
     case ElementType::int8:
-      return static_cast<float>(static_cast<std::int8_t>(bits & 0xffU));
+      return Whole<8>::decode(bits);
+    case ElementType::e2m1:
+      return E2m1::decode(bits);
+    case ElementType::int4:
+      return Whole<4>::decode(bits);
+    case ElementType::ue8m0:
+      return Ue8m0::decode(bits);
   }
   no_version_for(type);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -94,9 +95,15 @@ TEST(ElementType, EveryFormatSurvivesItsNameItsCodesAndTheTextOfAProblem) {
   }
 }
 
+/// Codes of e2m1 from 0 on without their sign, as the OCP Microscaling Formats Specification 1.0
+/// lists them.
+constexpr std::array<double, 8> numbers_of_e2m1{0, 0.5, 1, 1.5, 2, 3, 4, 6};
+
 // From the fields of a code, as the OCP 8-bit Floating Point Specification 1.0 lists them.
 double number_of(ElementType type, std::uint32_t code) {
   if (type == ElementType::int8) return code < 128 ? code : static_cast<double>(code) - 256;
+  if (type == ElementType::int4) return code < 8 ? code : static_cast<double>(code) - 16;
+  if (type == ElementType::e2m1) return (code < 8 ? 1 : -1) * numbers_of_e2m1.at(code % 8);
   const int fraction_bits = type == ElementType::e4m3 ? 3 : 2;
   const int bias = type == ElementType::e4m3 ? 7 : 15;
   const double sign = (code & 0x80U) != 0 ? -1 : 1;
@@ -111,10 +118,13 @@ double number_of(ElementType type, std::uint32_t code) {
   return sign * std::ldexp(1 + part, exponent - bias);
 }
 
-TEST(ElementType, All256CodesOf8BitsAreTheirPublishedNumbersAndSurvive) {
+TEST(ElementType, AllCodesOf8And4BitsAreTheirPublishedNumbersAndSurvive) {
   for (const ElementType type : code_types()) {
     EXPECT_EQ(format_of(type).size_bytes, 1U);
-    for (std::uint32_t code = 0; code < 256; ++code) {
+    const bool is_of_4_bits = type == ElementType::e2m1 || type == ElementType::int4;
+    EXPECT_EQ(bits_of(type), is_of_4_bits ? 4 : 8);
+    EXPECT_EQ(pattern_count(type), is_of_4_bits ? 16U : 256U);
+    for (std::uint32_t code = 0; code < pattern_count(type); ++code) {
       const double want = number_of(type, code);
       const float got = decode(type, code);
       if (std::isnan(want)) {
@@ -125,7 +135,8 @@ TEST(ElementType, All256CodesOf8BitsAreTheirPublishedNumbersAndSurvive) {
       EXPECT_EQ(got, want) << format_of(type).name << ' ' << code;
       EXPECT_EQ(std::signbit(got), std::signbit(want)) << format_of(type).name << ' ' << code;
       EXPECT_EQ(encode(type, got), code) << format_of(type).name;
-      if (std::isinf(want) || (type == ElementType::int8 && code == 0x80)) continue;
+      const bool is_never_made = is_whole(type) && want < -format_of(type).max_finite;
+      if (std::isinf(want) || is_never_made) continue;
       EXPECT_EQ(round_to(type, want), want) << format_of(type).name << ' ' << code;
     }
   }
@@ -141,7 +152,7 @@ TEST(ElementType, RoundingToACodeFindsTheNearestOfThemAll) {
       // Ties, among others: halfway between neighbours.
       if (i % 3 == 0) value = std::nearbyint(value * 16) / 16;
       double nearest = 0, least = std::numeric_limits<double>::infinity();
-      for (std::uint32_t code = 0; code < 256; ++code) {
+      for (std::uint32_t code = 0; code < pattern_count(type); ++code) {
         const double number = number_of(type, code);
         if (!(std::abs(number) <= most)) continue;
         const double distance = std::abs(number - std::clamp(value, -most, most));
@@ -155,7 +166,7 @@ TEST(ElementType, RoundingToACodeFindsTheNearestOfThemAll) {
   }
 }
 
-TEST(ElementType, CodesOf8BitsSaturate) {
+TEST(ElementType, CodesSaturate) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const ElementType type : code_types()) {
     const double most = format_of(type).max_finite;
@@ -163,12 +174,63 @@ TEST(ElementType, CodesOf8BitsSaturate) {
     EXPECT_EQ(round_to(type, -infinity), -most);
     EXPECT_EQ(round_to(type, 1e30), most);
     EXPECT_EQ(round_to(type, -most * (1 + 0x1p-20)), -most);
-    EXPECT_EQ(std::isnan(round_to(type, std::nan(""))), type != ElementType::int8);
+    const bool has_none =
+        type == ElementType::int8 || type == ElementType::int4 || type == ElementType::e2m1;
+    EXPECT_EQ(std::isnan(round_to(type, std::nan(""))), !has_none) << format_of(type).name;
+    EXPECT_EQ(has_nan(type), !has_none);
+    if (!has_none) continue;
+    EXPECT_EQ(round_to(type, std::nan("")), 0);
+    for (const double special : {std::nan(""), infinity, -infinity}) {
+      EXPECT_EQ(encode(type, static_cast<float>(special)), 0U);
+    }
   }
+  EXPECT_EQ(format_of(ElementType::e2m1).max_finite, 6);
+  EXPECT_EQ(format_of(ElementType::e2m1).min_normal, 1);
+  EXPECT_EQ(format_of(ElementType::e2m1).min_subnormal, 0.5);
+  EXPECT_EQ(format_of(ElementType::int4).max_finite, 7);
   EXPECT_EQ(format_of(ElementType::e4m3).max_finite, 448);
   EXPECT_EQ(format_of(ElementType::e5m2).max_finite, 57344);
   EXPECT_EQ(format_of(ElementType::e4m3).min_subnormal, 0x1p-9);
   EXPECT_EQ(format_of(ElementType::e5m2).min_subnormal, 0x1p-16);
+}
+
+TEST(ElementType, ZeroOfE2m1HasASignAndThatOfInt4HasNone) {
+  EXPECT_TRUE(std::signbit(round_to(ElementType::e2m1, -0.0)));
+  EXPECT_TRUE(std::signbit(round_to(ElementType::e2m1, -0.25)));
+  EXPECT_EQ(encode(ElementType::e2m1, -0.0F), 0x8U);
+  EXPECT_FALSE(std::signbit(round_to(ElementType::int4, -0.0)));
+  EXPECT_FALSE(std::signbit(round_to(ElementType::int4, -0.5)));
+}
+
+TEST(ElementType, ARowOf4BitsTakesABytePerTwoColumns) {
+  EXPECT_EQ(units_of(ElementType::int4, 0), 0);
+  EXPECT_EQ(units_of(ElementType::int4, 1), 1);
+  EXPECT_EQ(units_of(ElementType::e2m1, 64), 32);
+  EXPECT_EQ(units_of(ElementType::e2m1, 65), 33);
+  EXPECT_EQ(units_of(ElementType::int8, 65), 65);
+  EXPECT_EQ(units_of(ElementType::fp32, 65), 65);
+}
+
+// OCP Microscaling Formats Specification 1.0: the exponent with a bias of 127.
+TEST(ElementType, CodesOfUe8m0ArePowersOfTwoAndSurvive) {
+  constexpr ElementType type = ElementType::ue8m0;
+  EXPECT_EQ(format_of(type).size_bytes, 1U);
+  for (std::uint32_t code = 0; code < 255; ++code) {
+    const float number = decode(type, code);
+    EXPECT_EQ(number, std::ldexp(1.0, static_cast<int>(code) - 127)) << code;
+    EXPECT_EQ(encode(type, number), code);
+    EXPECT_EQ(round_to(type, number), number) << code;
+    if (code == 254) continue;
+    EXPECT_EQ(round_to(type, 1.25 * number), number) << code;
+    EXPECT_EQ(round_to(type, 1.5 * number), 2 * number) << code;
+  }
+  EXPECT_TRUE(std::isnan(decode(type, 255)));
+  EXPECT_EQ(encode(type, std::nanf("")), 255U);
+  EXPECT_EQ(encode(type, std::numeric_limits<float>::infinity()), 255U);
+  EXPECT_TRUE(std::isnan(round_to(type, std::nan(""))));
+  EXPECT_EQ(round_to(type, 0x1.8p127), 0x1p127);
+  EXPECT_EQ(round_to(type, std::numeric_limits<double>::infinity()), 0x1p127);
+  for (const double below : {0x1p-128, 0.0, -0.0, -1.0}) EXPECT_EQ(round_to(type, below), 0x1p-127);
 }
 
 TEST(ElementType, TiesGoToTheEvenNeighbour) {

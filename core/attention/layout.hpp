@@ -14,7 +14,8 @@
 
 namespace attest {
 
-/// Element strides of a [batch, head, row, dim] tensor whose last dimension is contiguous.
+/// Strides of a [batch, head, row, dim] tensor whose last dimension is contiguous, in units of its
+/// format (ElementFormat): elements, or bytes of elements of 4 bits.
 struct Strides {
   std::int64_t batch = 0;
   std::int64_t head = 0;

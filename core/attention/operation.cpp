@@ -63,8 +63,9 @@ double bytes_of(const TensorSpec& tensor, const Problem& problem) {
   if (problem.length_seed != 0 && tensor.rows != Rows::neither) {
     rows = (tensor.rows == Rows::queries ? query_starts(problem) : key_starts(problem)).back();
   }
-  return static_cast<double>(rows * shape[1] * shape[3]) *
-         static_cast<double>(format_of(tensor.format(problem)).size_bytes);
+  const ElementType type = tensor.format(problem);
+  return static_cast<double>(rows * shape[1] * units_of(type, shape[3])) *
+         static_cast<double>(format_of(type).size_bytes);
 }
 
 double tensor_bytes(const Problem& problem) {

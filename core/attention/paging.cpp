@@ -106,7 +106,7 @@ std::span<const std::string_view> unused_names() {
 
 float unused_value(Unused unused, ElementType type) {
   const auto large = static_cast<float>(format_of(type).max_finite);
-  if (type == ElementType::int8) return large;
+  if (!has_nan(type)) return large;
   switch (unused) {
     case Unused::nan:
       return std::numeric_limits<float>::quiet_NaN();

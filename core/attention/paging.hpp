@@ -23,8 +23,8 @@ enum class Unused : int {
 };
 [[nodiscard]] std::span<const std::string_view> table_form_names();
 [[nodiscard]] std::span<const std::string_view> unused_names();
-/// Value of a slot that no key uses. int8 has neither NaN nor infinity: its largest number stands
-/// for them.
+/// Value of a slot that no key uses. Where a format has neither NaN nor infinity, its largest
+/// number stands for them.
 [[nodiscard]] float unused_value(Unused unused, ElementType type);
 
 /// Pages of K and V in a pool [pages, kv_heads, page_size, columns], which a table finds. They

@@ -22,7 +22,8 @@ decltype(auto) with_member(const ProblemField& field, SomeProblem& problem, cons
         if constexpr (std::is_same_v<decltype(member), std::int64_t Window::*>) {
           return visit(problem.window.*member);
         } else if constexpr (std::is_same_v<decltype(member), Code Codes::*> ||
-                             std::is_same_v<decltype(member), Scales Codes::*>) {
+                             std::is_same_v<decltype(member), Scales Codes::*> ||
+                             std::is_same_v<decltype(member), ScaleFormat Codes::*>) {
           return visit(problem.codes.*member);
         } else {
           return visit(problem.*member);

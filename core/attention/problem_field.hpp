@@ -29,6 +29,7 @@ struct Features {
   bool documents = false;     ///< several documents in an entry
   bool lists = false;         ///< lists of the keys that queries see
   bool dropout = false;
+  bool ue8m0_scales = false;  ///< scales that are powers of two, in a byte
 };
 
 /// Kind of a field's value: the alternatives of FieldValue in their order.
@@ -41,7 +42,8 @@ using FieldMember =
     std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
                  float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
                  LseGradient Problem::*, Sinks Problem::*, Slopes Problem::*, Bias Problem::*,
-                 Code Codes::*, Scales Codes::*, const Operation * Problem::*>;
+                 Code Codes::*, Scales Codes::*, ScaleFormat Codes::*,
+                 const Operation * Problem::*>;
 
 /// Form of a field in the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

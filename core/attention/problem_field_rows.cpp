@@ -79,7 +79,7 @@ constexpr std::array<std::string_view, 2> names_of_sinks{"none", "given"};
 constexpr std::array<std::string_view, 5> names_of_biases{"none", "full", "heads", "entries",
                                                           "shared"};
 
-using FieldRows = std::array<ProblemField, 38>;
+using FieldRows = std::array<ProblemField, 39>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -323,6 +323,16 @@ FieldRows make_rows() {
        .prefix = "vscales_",
        .example = "vscales_column",
        .belongs_to = is_quantised},
+      {.name = "scale_format",
+       .summary = "format of scales: fp32, or ue8m0, powers of two in a byte",
+       .member = &Codes::scale_format,
+       .choices = names_of_scale_formats(),
+       .prefix = "scales_",
+       .example = "scales_ue8m0",
+       .belongs_to = has_codes_of_k,
+       .feature = FieldFeature{.name = "scale_format",
+                               .flag = &Features::ue8m0_scales,
+                               .refusal = "takes no scales of ue8m0"}},
       {.name = "sinks",
        .summary = "a learned sink of each query head: none, or a tensor that is given",
        .member = &Problem::sinks,

@@ -25,8 +25,8 @@ TEST(ProblemFields, AreTheMembersOfProblemOfItsWindowAndOfItsCodes) {
                                 document_seed, list_seed, list_rows, list_keys, dropout,
                                 dropout_seed, dropout_offset] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
-  [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales] = codes;
-  constexpr std::size_t members = 32, sides = 2, of_codes = 6;
+  [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales, scale_format] = codes;
+  constexpr std::size_t members = 32, sides = 2, of_codes = 7;
   EXPECT_EQ(problem_fields().size(), members - 2 + sides + of_codes);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;

@@ -65,10 +65,23 @@ float scale_of(const Tensor<float>& scales, Scales kind, std::int64_t b, std::in
   return scales.at(b, h, place.row, place.column);
 }
 
+float scale_for(float amax, ElementType code, ScaleFormat format) {
+  if (amax == 0) return 1;
+  const double largest = format_of(code).max_finite;
+  if (format == ScaleFormat::fp32) {
+    const float scale = amax / static_cast<float>(largest);
+    return scale == 0 ? 1 : scale;
+  }
+  // M times a power of two is exact in double, so this is a comparison and no rounding.
+  int exponent = -127;
+  while (std::ldexp(largest, exponent) < static_cast<double>(amax)) ++exponent;
+  return std::ldexp(1.0F, exponent);
+}
+
 QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales kind,
-                         const std::function<std::int64_t(std::int64_t)>& rows_of) {
+                         const std::function<std::int64_t(std::int64_t)>& rows_of,
+                         ScaleFormat format) {
   const Shape& shape = values.shape();
-  const auto largest = static_cast<float>(format_of(code).max_finite);
   QuantisedTensor result{Tensor<float>(shape), Tensor<float>(scales_shape(shape, kind))};
   if (kind != Scales::none) {
     for_each_element(shape, rows_of, [&](auto b, auto h, auto n, auto c) {
@@ -78,10 +91,7 @@ QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales k
       float& amax = result.scales.at(b, h, place.row, place.column);
       amax = std::max(amax, magnitude);
     });
-    for (float& scale : result.scales.values()) {
-      scale /= largest;
-      if (scale == 0) scale = 1;
-    }
+    for (float& scale : result.scales.values()) scale = scale_for(scale, code, format);
   }
   for_each_element(shape, rows_of, [&](auto b, auto h, auto n, auto c) {
     const float quotient = values.at(b, h, n, c) / scale_of(result.scales, kind, b, h, n, c);

@@ -14,7 +14,7 @@ struct QuantisedTensor {
   Tensor<float> codes, scales;
 };
 
-/// One number of fp32 for each group of elements that shares a scale: [batch, heads, 1, 1] for
+/// One number for each group of elements that shares a scale: [batch, heads, 1, 1] for
 /// head, [batch, heads, ceil(rows / scale_block), 1] for block, [batch, heads, rows, 1] for row,
 /// [batch, heads, 1, columns] for column; [batch, heads, 1, 0] for none.
 [[nodiscard]] Shape scales_shape(const Shape& shape, Scales scales);
@@ -23,13 +23,19 @@ struct QuantisedTensor {
 [[nodiscard]] float scale_of(const Tensor<float>& scales, Scales kind, std::int64_t b,
                              std::int64_t h, std::int64_t row, std::int64_t column);
 
+/// The scale of elements whose largest finite magnitude is amax, of a code whose largest number is
+/// M. In fp32 it is fl(amax / M); in ue8m0 the least power of two, not below 2^-127, of which M
+/// times it is amax or more, so that nothing finite saturates. 1 where amax is 0, or fl(amax / M)
+/// in fp32.
+[[nodiscard]] float scale_for(float amax, ElementType code, ScaleFormat format);
+
 /// The definition of quantise_operation (core/operations/quantise.hpp), which says it to the last
-/// bit: a scale is fl(amax / M), amax the largest finite magnitude of its elements in the first
-/// rows_of(entry) rows and M the code's largest number; 1 where that is 0. A code is the number
-/// nearest to fl(value / scale), both quotients of fp32, ties to even, saturating; NaN is int8's 0.
-/// Rows from rows_of(entry) on have codes of 0.
+/// bit: a scale is scale_for() amax, the largest finite magnitude of its elements in the first
+/// rows_of(entry) rows. A code is the number nearest to fl(value / scale), a quotient of fp32, ties
+/// to even, saturating; NaN is 0 in formats without. Rows from rows_of(entry) on have codes of 0.
 [[nodiscard]] QuantisedTensor quantise(const Tensor<float>& values, ElementType code, Scales kind,
-                                       const std::function<std::int64_t(std::int64_t)>& rows_of);
+                                       const std::function<std::int64_t(std::int64_t)>& rows_of,
+                                       ScaleFormat format = ScaleFormat::fp32);
 
 /// Mean of each column over the first rows_of(entry) rows of a head, [batch, heads, 1, columns]:
 /// the sum in double, row after row, over their number, rounded to fp32; 0 where there is no row.

@@ -70,9 +70,14 @@ Shape stored_shape(const Storage& storage, const Shape& shape) {
       storage);
 }
 
+Shape in_units(const Shape& stored, ElementType type) {
+  return {stored[0], stored[1], stored[2], units_of(type, stored[3])};
+}
+
 Shape stored_shape(const TensorSpec& tensor, const Problem& problem, const Paging& paging,
                    std::int64_t entry_gap) {
-  return stored_shape(storage_of(tensor, problem, paging, entry_gap), tensor.shape(problem));
+  const Storage storage = storage_of(tensor, problem, paging, entry_gap);
+  return in_units(stored_shape(storage, tensor.shape(problem)), tensor.format(problem));
 }
 
 Shape stored_shape(const Problem& problem, InputIndex index, const Paging& paging) {

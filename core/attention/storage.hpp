@@ -45,9 +45,12 @@ using Storage = std::variant<Strided, Packed, Paged>;
                                  const Paging& paging, std::int64_t entry_gap = 0);
 /// Shape in memory of a strided tensor whose rows are found so.
 [[nodiscard]] Shape stored_shape(const Storage& storage, const Shape& shape);
+/// Shape with rows in units (ElementFormat), which strides and layouts count.
+[[nodiscard]] Shape in_units(const Shape& stored, ElementType type);
+/// Shape in memory of an operation's tensor, rows in units.
 [[nodiscard]] Shape stored_shape(const TensorSpec& tensor, const Problem& problem,
                                  const Paging& paging, std::int64_t entry_gap = 0);
-/// The shape in which an input of the problem's operation is stored.
+/// Shape in memory of an input of the problem's operation, rows in units.
 [[nodiscard]] Shape stored_shape(const Problem& problem, InputIndex index, const Paging& paging);
 [[nodiscard]] Shape stored_shape(const Problem& problem, OutputIndex index, const Paging& paging);
 

@@ -17,11 +17,11 @@ Inputs quantised_normals(const Problem& problem, const InputSpec& spec) {
 
 void fill_with_all_codes(Tensor<float>& tensor, ElementType type, std::uint64_t seed) {
   if (!is_code(type)) return;
-  // An odd step meets all of 256.
+  // An odd step meets all of 256, and of 16.
   const std::uint64_t first = random_bits(seed, stream_choice, 0), step = 2 * (first % 64) + 1;
   std::uint64_t number = first;
   for (float& code : tensor.values()) {
-    const float value = decode(type, static_cast<std::uint32_t>(number % 256));
+    const float value = decode(type, static_cast<std::uint32_t>(number % pattern_count(type)));
     code = std::isfinite(value) ? value : 0.0F;
     number += step;
   }

@@ -24,7 +24,7 @@ std::int64_t head_of(const Problem& problem, const ElementPlace& at) {
 /// Numbers of the format from 0 on, ascending.
 std::vector<double> numbers_from_zero(ElementType code) {
   std::vector<double> numbers;
-  for (std::uint32_t bits = 0; bits < 128; ++bits) {
+  for (std::uint32_t bits = 0; bits < pattern_count(code) / 2; ++bits) {
     const float number = decode(code, bits);
     if (std::isfinite(number)) numbers.push_back(number);
   }

@@ -13,8 +13,8 @@ ElementType number_format(const Problem& problem) {
 ElementType code_format(const Problem& problem) {
   return format_with(problem.codes.k, problem.element_type);
 }
-ElementType always_fp32(const Problem& /*problem*/) {
-  return ElementType::fp32;
+ElementType scale_format(const Problem& problem) {
+  return format_of_scales(problem.codes);
 }
 
 Shape shape_of_scales(const Problem& problem) {
@@ -41,14 +41,14 @@ constexpr std::array<TensorSpec, 3> tensors{
       .role = TensorRole::output,
       .rows = Rows::neither,
       .shape = shape_of_scales,
-      .format = always_fp32,
+      .format = scale_format,
       .is_strided = false}}};
 
 }  // namespace
 
 constinit const Operation quantise_operation{
     .name = "quantise",
-    .summary = "codes of 8 bits and scales from a tensor of numbers, K's shape, to the last bit",
+    .summary = "codes and scales from a tensor of numbers, K's shape, to the last bit",
     .tensors = tensors,
     .flops = flops,
     .bytes = tensor_bytes};

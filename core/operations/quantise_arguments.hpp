@@ -7,12 +7,13 @@
 namespace attest {
 
 /// Arguments of a launch of a quantiser, with the tensors by name. X holds the problem's
-/// element_type; codes are bytes; scales are contiguous, and null where there are none.
+/// element_type; codes are bytes, of 4 bits two each; scales are contiguous, and null where there
+/// are none.
 struct QuantiseArguments {
   Problem problem;
   const void* x = nullptr;
   std::uint8_t* codes = nullptr;
-  float* scales = nullptr;
+  void* scales = nullptr;  ///< in the problem's scale_format
   Strides x_strides, code_strides;
   std::int64_t scale_rows = 0;            ///< of a head's scales
   std::int64_t scale_columns = 0;         ///< 0: there are none
@@ -34,7 +35,7 @@ struct QuantiseArguments {
     const Shape shape = scales_shape(key_shape(problem), problem.codes.k_scales);
     scale_rows = shape[2];
     scale_columns = shape[3];
-    if (scale_columns > 0) scales = static_cast<float*>(all[quantising::scales].data);
+    if (scale_columns > 0) scales = all[quantising::scales].data;
   }
 
   /// First row of an entry among those of X and of the codes, and how many it has.
@@ -49,9 +50,14 @@ struct QuantiseArguments {
   [[nodiscard]] ATTEST_HOST_DEVICE std::int64_t stored_entry(std::int64_t entry) const {
     return starts == nullptr ? entry : 0;
   }
-  /// The scales of a head, [scale_rows, scale_columns].
+  /// The first of a head's scales, [scale_rows, scale_columns], among all.
+  [[nodiscard]] ATTEST_HOST_DEVICE std::int64_t first_scale(std::int64_t entry,
+                                                            std::int64_t head) const {
+    return (entry * problem.kv_heads + head) * scale_rows * scale_columns;
+  }
+  /// A head's scales of fp32.
   [[nodiscard]] ATTEST_HOST_DEVICE float* scales_of(std::int64_t entry, std::int64_t head) const {
-    return scales + (entry * problem.kv_heads + head) * scale_rows * scale_columns;
+    return static_cast<float*>(scales) + first_scale(entry, head);
   }
 };
 

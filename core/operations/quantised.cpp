@@ -20,6 +20,9 @@ ElementType value_format(const Problem& problem) {
 ElementType output_format(const Problem& problem) {
   return problem.element_type;
 }
+ElementType scale_format(const Problem& problem) {
+  return format_of_scales(problem.codes);
+}
 ElementType always_fp32(const Problem& /*problem*/) {
   return ElementType::fp32;
 }
@@ -43,7 +46,8 @@ void complete(const Problem& problem, Inputs& inputs) {
       inputs[scales] = Tensor<float>(scales_shape(inputs[tensor].shape(), kind), 1.0F);
       return;
     }
-    QuantisedTensor made = quantise(inputs[tensor], format, kind, rows_of);
+    QuantisedTensor made =
+        quantise(inputs[tensor], format, kind, rows_of, problem.codes.scale_format);
     inputs[tensor] = std::move(made.codes);
     inputs[scales] = std::move(made.scales);
   };
@@ -62,17 +66,17 @@ constexpr std::array<TensorSpec, 8> tensors{
       .label = "Q's scales",
       .rows = Rows::neither,
       .shape = query_scales,
-      .format = always_fp32},
+      .format = scale_format},
      {.name = "k_scale",
       .label = "K's scales",
       .rows = Rows::neither,
       .shape = key_scales,
-      .format = always_fp32},
+      .format = scale_format},
      {.name = "v_scale",
       .label = "V's scales",
       .rows = Rows::neither,
       .shape = value_scales,
-      .format = always_fp32},
+      .format = scale_format},
      {.name = "o",
       .label = "O",
       .role = TensorRole::output,
@@ -90,7 +94,7 @@ constexpr std::array<TensorSpec, 8> tensors{
 
 constinit const Operation quantised_operation{
     .name = "quantised",
-    .summary = "O and LSE of attention from codes of 8 bits and their scales",
+    .summary = "O and LSE of attention from codes of 8 or 4 bits and their scales",
     .tensors = tensors,
     .extends = &forward_operation,
     .complete = complete,

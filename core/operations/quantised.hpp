@@ -6,9 +6,11 @@
 namespace attest {
 
 /// Attention of codes: O and LSE of forward_operation for the numbers that Problem::codes and
-/// scales of fp32 beside them stand for. Those are given and exact; what rounding the original
-/// values to them cost is the quantiser's affair. Q, K, V, O and LSE have forward's shapes and
-/// numbers, q_scale, k_scale and v_scale those of scales_shape(), whatever the lengths and pages.
+/// scales of fp32 or ue8m0 beside them stand for. Those are given and exact; what rounding the
+/// original values to them cost is the quantiser's affair. Codes of 4 bits lie two a byte, the even
+/// column's in the low half, and each row begins with a byte of its own. Q, K, V, O and LSE have
+/// forward's shapes and numbers, q_scale, k_scale and v_scale those of scales_shape(), whatever the
+/// lengths and pages.
 extern const Operation quantised_operation;
 
 namespace quantised {

@@ -16,7 +16,7 @@ inline constexpr std::size_t most_tensors = 16;
 /// A tensor that a launch reads.
 struct InputArgument {
   const void* data = nullptr;  ///< element (0, 0, 0, 0); of the format that the operation says
-  Strides strides;             ///< in elements, of the stored tensor (core/attention/storage.hpp)
+  Strides strides;             ///< of the stored tensor (core/attention/storage.hpp), in units
 };
 
 /// A tensor that a launch writes.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
+
+#include "core/attention/storage.hpp"
+#include "core/attention/stored_row.hpp"
 
 namespace attest {
 namespace {
@@ -32,45 +34,26 @@ std::uint32_t guard_bits(ElementType type) {
       return 0x7fU;
     case ElementType::int8:
       return 0x80U;  // a number, but none that a quantiser makes
+    case ElementType::int4:
+      return 0x88U;  // two such numbers
+    case ElementType::e2m1:
+      return 0x77U;  // every code is a number that a quantiser makes: the largest
+    case ElementType::ue8m0:
+      return 0xffU;
   }
   no_version_for(type);
 }
 
 /// What an element holds before a kernel writes it. Each code may be an answer, so codes hold what
-/// guards do: only a comparison with the exact answer, which is no NaN and no -128, tells that one
-/// was not written.
+/// guards do: only a comparison with the exact answer, which is no NaN, no -128 and no -8, tells
+/// that one was not written.
 std::uint32_t unwritten_bits(ElementType type) {
   return format_of(type).poison.value_or(guard_bits(type));
 }
 
-// Copies whose sizes the compiler knows: buffers have millions of elements.
-void copy_element(void* to, const void* from, std::size_t element_size) {
-  static_assert(std::endian::native == std::endian::little);
-  switch (element_size) {
-    case 1:
-      std::memcpy(to, from, 1);
-      return;
-    case 2:
-      std::memcpy(to, from, 2);
-      return;
-    default:
-      std::memcpy(to, from, 4);
-  }
-}
-
-void store(std::byte* to, std::uint32_t bits, std::size_t element_size) {
-  copy_element(to, &bits, element_size);
-}
-
-std::uint32_t load(const std::byte* from, std::size_t element_size) {
-  std::uint32_t bits = 0;
-  copy_element(&bits, from, element_size);
-  return bits;
-}
-
 void fill(std::vector<std::byte>& bytes, std::uint32_t bits, std::size_t element_size) {
   for (std::size_t at = 0; at + element_size <= bytes.size(); at += element_size) {
-    store(bytes.data() + at, bits, element_size);
+    store_unit(bytes.data() + at, bits, element_size);
   }
 }
 
@@ -115,16 +98,16 @@ void GuardedBuffer::for_each_row(const Visit& visit) const {
 }
 
 void GuardedBuffer::add_pieces(const TensorLayout& layout) {
-  Shape step_shape = shape_;
+  Shape step_shape = units_shape_;
   const std::int64_t steps = shape_[slowest_];
   step_shape[slowest_] = std::min<std::int64_t>(1, steps);
   const auto step_bytes = static_cast<std::size_t>(span_of(step_shape, layout)) * element_size_;
   const std::array<std::int64_t, 3> strides{strides_.batch, strides_.head, strides_.row};
   const auto stride_bytes = static_cast<std::size_t>(strides[slowest_]) * element_size_;
-  const auto all_bytes = static_cast<std::size_t>(span_of(shape_, layout)) * element_size_;
+  const auto all_bytes = static_cast<std::size_t>(span_of(units_shape_, layout)) * element_size_;
   const bool is_split =
       all_bytes > 0 && steps > 1 && stride_bytes - step_bytes > largest_filled_gap;
-  const auto row_bytes = static_cast<std::size_t>(strides_.row + shape_[3]) * element_size_;
+  const auto row_bytes = static_cast<std::size_t>(strides_.row + units_shape_[3]) * element_size_;
   const std::size_t guard_after = std::clamp(row_bytes, guard_bytes, largest_guard);
   for (std::int64_t step = 0; step < (is_split ? steps : 1); ++step) {
     const std::size_t begin = first_ + static_cast<std::size_t>(step) * stride_bytes;
@@ -149,7 +132,8 @@ GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
     : use_(use),
       used_rows_(std::move(used_rows)),
       shape_(shape),
-      strides_(strides_of(shape, layout)),
+      units_shape_(in_units(shape, type)),
+      strides_(strides_of(units_shape_, layout)),
       type_(type),
       element_size_(format_of(type).size_bytes),
       first_(guard_bytes + static_cast<std::size_t>(layout.base_offset) * element_size_),
@@ -162,15 +146,15 @@ GuardedBuffer::GuardedBuffer(std::string name, Use use, const Shape& shape,
   const auto dim = static_cast<std::size_t>(shape[3]);
   for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t at) {
     BufferImage::Piece& piece = image_.pieces[p];
-    for (std::size_t d = 0; d < dim; ++d) {
-      const std::uint32_t bits =
-          values != nullptr ? encode(type, values->row(b, h, n)[d]) : unwritten_bits(type);
-      store(piece.bytes.data() + at + d * element_size_, bits, element_size_);
-    }
+    const auto bits_at = [&](std::size_t d) {
+      return values != nullptr ? encode(type, values->row(b, h, n)[d]) : unwritten_bits(type);
+    };
+    store_row(piece.bytes.data() + at, type, dim, bits_at, guard_bits(type) & 0xfU);
     const std::size_t begin = piece.begin + at;
     const bool is_used = used_steps.empty() || used_steps[static_cast<std::size_t>(b)];
     if (values != nullptr && is_used)
-      piece.initialised.push_back({begin, begin + dim * element_size_});
+      piece.initialised.push_back(
+          {begin, begin + static_cast<std::size_t>(units_shape_[3]) * element_size_});
   });
 }
 
@@ -193,6 +177,7 @@ void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
   if (is_as_it_was && use_ != Use::output) return;
   Contents outside = now;  // with all elements as they were
   const bool has_poison = format_of(type_).poison.has_value();
+  const auto in_unit = static_cast<std::size_t>(format_of(type_).elements_in_unit);
   std::int64_t unwritten = 0;
   std::int64_t modified = 0;
   std::string first_unwritten;
@@ -200,17 +185,17 @@ void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
   for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t row) {
     const std::byte* const before = image_.pieces[p].bytes.data() + row;
     const std::byte* const after = now[p].data() + row;
-    const auto dim = static_cast<std::size_t>(shape_[3]);
+    const auto dim = static_cast<std::size_t>(units_shape_[3]);
     std::copy_n(before, dim * size, outside[p].data() + row);
     const bool is_kept = use_ == Use::input || use_ == Use::counters;
     if (use_ != Use::output && (!is_kept || are_equal(after, before, dim * size))) return;
     for (std::size_t d = 0; d < dim; ++d) {
-      const bool same = load(after + d * size, size) == load(before + d * size, size);
+      const bool same = load_unit(after + d * size, size) == load_unit(before + d * size, size);
       if (same && has_poison && use_ == Use::output && unwritten++ == 0) {
-        first_unwritten = element_name(name, b, h, n, d);
+        first_unwritten = element_name(name, b, h, n, d * in_unit);
       }
       if (!same && is_kept && modified++ == 0) {
-        first_modified = element_name(name, b, h, n, d);
+        first_modified = element_name(name, b, h, n, d * in_unit);
       }
     }
   });
@@ -239,10 +224,9 @@ void GuardedBuffer::check(const Contents& now, MemoryReport& report) const {
 Tensor<float> GuardedBuffer::values(const Contents& now) const {
   Tensor<float> result(shape_);
   for_each_row([&](auto b, auto h, auto n, std::size_t p, std::size_t row) {
-    for (std::size_t d = 0; d < static_cast<std::size_t>(shape_[3]); ++d) {
-      result.row(b, h, n)[d] =
-          decode(type_, load(now[p].data() + row + d * element_size_, element_size_));
-    }
+    const std::span<float> to = result.row(b, h, n);
+    for_each_stored(now[p].data() + row, type_, to.size(),
+                    [&](std::size_t d, std::uint32_t bits) { to[d] = decode(type_, bits); });
   });
   return result;
 }

@@ -65,10 +65,11 @@ class GuardedBuffer {
 
   Use use_;
   std::vector<bool> used_rows_;
-  Shape shape_;
+  Shape shape_;        ///< in elements
+  Shape units_shape_;  ///< in units (ElementFormat), as strides and what is compared
   Strides strides_;
   ElementType type_;
-  std::size_t element_size_;
+  std::size_t element_size_;  ///< of a unit
   std::size_t first_;
   std::size_t slowest_;  ///< position in the shape of the dimension that walks over the pieces
   BufferImage image_;

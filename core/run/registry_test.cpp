@@ -19,6 +19,13 @@ TEST(Registry, AKernelRefusesTheFeaturesThatItDoesNotOfferByNameAndSentence) {
     if (!field.feature) continue;
     const Problem problem = problem_using(field);
     kernel.operation = problem.operation;
+    const Codes& codes = problem.codes;
+    kernel.codes = {.q = {codes.q},
+                    .k = {codes.k},
+                    .v = {codes.v},
+                    .q_scales = {codes.q_scales},
+                    .k_scales = {codes.k_scales},
+                    .v_scales = {codes.v_scales}};
     kernel.features = {};
     EXPECT_EQ(why_unsupported(kernel, problem, {}), "some " + std::string(field.feature->refusal));
     kernel.features.*field.feature->flag = true;

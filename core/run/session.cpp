@@ -160,15 +160,16 @@ InputArgument Session::add_joined(const Inputs& inputs, const TensorLayout& layo
   const ElementType type = tensor.format(problem_);  // V's as well
   const Tensor<float> k = as_stored(forward::k, inputs[forward::k]);
   const JoinedPool pool = joined_pool(k.shape(), layout);
+  const JoinedPool in_memory = joined_pool(in_units(k.shape(), type), layout);
   const Tensor<float> both = side_by_side(k, as_stored(forward::v, inputs[forward::v]), pool);
   add("K and V", GuardedBuffer::Use::input, pool.shape, layout, type, &both, alignment_of(tensor),
       used_steps(image_.inputs[forward::k.number]));
   std::byte* first = first_element(buffers_.back());
   // A pool without pages has no place behind its first byte.
-  const std::int64_t value_offset = both.size() == 0 ? 0 : pool.value_offset;
+  const std::int64_t value_offset = both.size() == 0 ? 0 : in_memory.value_offset;
   const std::size_t offset = static_cast<std::size_t>(value_offset) * format_of(type).size_bytes;
-  values = {first + offset, pool.strides};
-  return {first, pool.strides};
+  values = {first + offset, in_memory.strides};
+  return {first, in_memory.strides};
 }
 
 OutputArgument Session::add_output(OutputIndex index, const TensorLayout& layout) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/attention/stored_row.hpp"
 #include "core/operations/quantise_arguments.hpp"
 #include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
@@ -63,10 +64,9 @@ void write_codes(const QuantiseArguments& a, const Head& head, ElementType code)
   for (std::int64_t n = 0; n < head.rows; ++n) {
     const std::int64_t at =
         a.code_strides.offset(a.stored_entry(head.entry), head.head, a.first_row(head.entry) + n);
-    for (std::int64_t c = 0; c < columns; ++c) {
-      const float number = head.codes[static_cast<std::size_t>(n * columns + c)];
-      a.codes[at + c] = static_cast<std::uint8_t>(encode(code, number));
-    }
+    const float* const numbers = head.codes.data() + n * columns;
+    store_row(reinterpret_cast<std::byte*>(a.codes) + at, code, static_cast<std::size_t>(columns),
+              [&](std::size_t c) { return encode(code, numbers[c]); });
   }
 }
 
@@ -95,17 +95,39 @@ void convert(const QuantiseArguments& a, Head& head, const Group& group, float s
   }
 }
 
+/// fl(amax / M), or 1.
+float quotient_for(float amax, ElementType code) {
+  const float scale = amax / static_cast<float>(format_of(code).max_finite);
+  return scale == 0 ? 1 : scale;
+}
+
+/// The power of two for ue8m0: the one above amax, and one less while M times that is enough.
+float power_for(float amax, ElementType code) {
+  if (amax == 0) return 1;
+  const double largest = format_of(code).max_finite;
+  int exponent = std::ilogb(amax) + 1;
+  while (std::ldexp(largest, exponent - 1) >= static_cast<double>(amax)) --exponent;
+  return std::ldexp(1.0F, std::max(exponent, -127));
+}
+
+void write_scale(const QuantiseArguments& a, std::int64_t at, float scale) {
+  const ElementType format = format_of_scales(a.problem.codes);
+  const std::size_t size = format_of(format).size_bytes;
+  store_unit(static_cast<std::byte*>(a.scales) + static_cast<std::size_t>(at) * size,
+             encode(format, scale), size);
+}
+
 void quantise_head(const QuantiseArguments& a, std::int64_t entry, std::int64_t h) {
   const ElementType code = format_with(a.problem.codes.k, a.problem.element_type);
-  const auto largest = static_cast<float>(format_of(code).max_finite);
+  const bool is_power = a.problem.codes.scale_format == ScaleFormat::ue8m0;
   Head head = read_head(a, entry, h);
   if (a.scales == nullptr) convert(a, head, group_at(a, head.rows, 0, 0), 1, code);
   for (std::int64_t row = 0; a.scales != nullptr && row < a.scale_rows; ++row) {
     for (std::int64_t column = 0; column < a.scale_columns; ++column) {
       const Group group = group_at(a, head.rows, row, column);
-      float scale = largest_in(a, head, group) / largest;
-      if (scale == 0) scale = 1;
-      a.scales_of(entry, h)[row * a.scale_columns + column] = scale;
+      const float amax = largest_in(a, head, group);
+      const float scale = is_power ? power_for(amax, code) : quotient_for(amax, code);
+      write_scale(a, a.first_scale(entry, h) + row * a.scale_columns + column, scale);
       convert(a, head, group, scale, code);
     }
   }
@@ -127,10 +149,10 @@ KernelInfo kernel() {
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
   info.masks = {Mask::none};
-  info.features = {.lengths = true};
+  info.features = {.lengths = true, .ue8m0_scales = true};
   info.layout_needs.takes_entry_gaps = true;
   info.layout_needs.takes_broadcast = true;
-  info.codes.k = {Code::e4m3, Code::e5m2, Code::int8};
+  info.codes.k = {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4};
   info.codes.k_scales = {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column};
   info.precision = [](const Problem&, const Plan&) { return DefinedRoundings{}; };
   info.plans = [](const Problem&) { return std::vector<Plan>{{}}; };

@@ -102,10 +102,15 @@ KernelInfo kernel() {
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {
-      .no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true};
+  info.features = {.no_queries = true,
+                   .value_dim = true,
+                   .softcap = true,
+                   .lengths = true,
+                   .padding = true,
+                   .ue8m0_scales = true};
   info.layout_needs.pages = Pages::also;
-  const std::vector<Code> codes{Code::none, Code::e4m3, Code::e5m2, Code::int8};
+  const std::vector<Code> codes{Code::none, Code::e4m3, Code::e5m2,
+                                Code::int8, Code::e2m1, Code::int4};
   const std::vector<Scales> by_row{Scales::none, Scales::head, Scales::block, Scales::row};
   info.codes = {
       .q = codes,

@@ -1,7 +1,6 @@
 #include "cpu_reference/kernels/row_kernel.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/attention/element_type.hpp"
@@ -9,6 +8,7 @@
 #include "core/operations/forward.hpp"
 #include "core/run/index_arrays.hpp"
 #include "cpu_reference/forward/online_softmax_rows.hpp"
+#include "cpu_reference/kernels/tensor_rows.hpp"
 
 namespace attest {
 namespace {
@@ -17,17 +17,11 @@ Tensor<float> read_tensor(const void* data, const Shape& shape, const Strides& s
                           ElementType type) {
   Tensor<float> tensor(shape);
   const std::size_t size = format_of(type).size_bytes;
-  const auto* bytes = static_cast<const std::byte*>(data);
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       for (std::int64_t n = 0; n < shape[2]; ++n) {
-        const std::byte* from = bytes + strides.offset(b, h, n) * static_cast<std::ptrdiff_t>(size);
-        for (float& value : tensor.row(b, h, n)) {
-          std::uint32_t bits = 0;
-          std::memcpy(&bits, from, size);  // little-endian: the low bytes come first
-          value = decode(type, bits);
-          from += size;
-        }
+        read_row(data, strides.offset(b, h, n) * static_cast<std::ptrdiff_t>(size), type,
+                 tensor.row(b, h, n));
       }
     }
   }
@@ -38,17 +32,11 @@ void write_tensor(const Tensor<float>& tensor, void* data, const Strides& stride
                   ElementType type) {
   const Shape& shape = tensor.shape();
   const std::size_t size = format_of(type).size_bytes;
-  auto* bytes = static_cast<std::byte*>(data);
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       for (std::int64_t n = 0; n < shape[2]; ++n) {
-        std::byte* to = bytes + strides.offset(b, h, n) * static_cast<std::ptrdiff_t>(size);
-        for (const float value : tensor.row(b, h, n)) {
-          const auto rounded = static_cast<float>(round_to(type, static_cast<double>(value)));
-          const std::uint32_t bits = encode(type, rounded);
-          std::memcpy(to, &bits, size);
-          to += size;
-        }
+        write_row(tensor.row(b, h, n), data,
+                  strides.offset(b, h, n) * static_cast<std::ptrdiff_t>(size), type);
       }
     }
   }

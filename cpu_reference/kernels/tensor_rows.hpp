@@ -2,10 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 #include "core/attention/element_type.hpp"
+#include "core/attention/stored_row.hpp"
 
 // Rows of tensors in memory, for kernels on the CPU.
 namespace attest {
@@ -26,27 +26,16 @@ inline EntryRows entry_rows(const std::int32_t* starts, std::int64_t b, std::int
 /// A row of memory as fp32 numbers.
 inline void read_row(const void* tensor, std::ptrdiff_t bytes, ElementType type,
                      std::span<float> row) {
-  const std::size_t size = format_of(type).size_bytes;
-  const auto* from = static_cast<const std::byte*>(tensor) + bytes;
-  for (float& value : row) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, from, size);
-    value = decode(type, bits);
-    from += size;
-  }
+  for_each_stored(static_cast<const std::byte*>(tensor) + bytes, type, row.size(),
+                  [&](std::size_t c, std::uint32_t bits) { row[c] = decode(type, bits); });
 }
 
 /// Rounds once to the type.
 inline void write_row(std::span<const float> row, void* tensor, std::ptrdiff_t bytes,
                       ElementType type) {
-  const std::size_t size = format_of(type).size_bytes;
-  auto* to = static_cast<std::byte*>(tensor) + bytes;
-  for (const float value : row) {
-    const auto rounded = static_cast<float>(round_to(type, static_cast<double>(value)));
-    const std::uint32_t bits = encode(type, rounded);
-    std::memcpy(to, &bits, size);
-    to += size;
-  }
+  store_row(static_cast<std::byte*>(tensor) + bytes, type, row.size(), [&](std::size_t c) {
+    return encode(type, static_cast<float>(round_to(type, static_cast<double>(row[c]))));
+  });
 }
 
 }  // namespace attest

@@ -37,12 +37,14 @@ bool is_certified(const Problem& p, const Inputs& inputs, const Answer& answer) 
 }
 
 TEST(QuantiseReference, IsCertifiedForEveryCodeAndKindOfScaleInEveryFamilyOfItsOwn) {
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     for (const Scales kind :
          {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column}) {
-      const Problem p = numbers_problem(code, kind);
+      Problem p = numbers_problem(code, kind);
       for (const InputFamily& family : all_input_families()) {
         if (family.operation != &quantise_operation) continue;
+        p.codes.scale_format =
+            p.codes.scale_format == ScaleFormat::fp32 ? ScaleFormat::ue8m0 : ScaleFormat::fp32;
         for (const double magnitude : family.magnitudes) {
           const Inputs inputs =
               make_inputs(p, {.family = family.name, .seed = 3, .magnitude = magnitude});
@@ -68,10 +70,27 @@ TEST(QuantiseReference, NeitherANeighbouringCodeNorScaleIsCertified) {
   EXPECT_FALSE(is_certified(p, inputs, scales));
 }
 
+TEST(QuantiseReference, NeitherTwiceNorHalfAPowerOfTwoIsCertified) {
+  for (const Code code : {Code::e4m3, Code::int4}) {
+    for (const double factor : {0.5, 2.0}) {
+      Problem p = numbers_problem(code, Scales::row);
+      p.codes.scale_format = ScaleFormat::ue8m0;
+      const Inputs inputs = make_inputs(p, {.family = "normal", .seed = 3});
+      Answer answer = defined_answer(p, inputs);
+      EXPECT_TRUE(is_certified(p, inputs, answer));
+      for (double& scale : answer[quantising::scales].value.values()) scale *= factor;
+      for (double& number : answer[quantising::codes].value.values()) {
+        number = round_to(format_with(code, p.element_type), number / factor);
+      }
+      EXPECT_FALSE(is_certified(p, inputs, answer)) << factor;
+    }
+  }
+}
+
 // S9 at a fixed scale: the second pass finds the codes that it made, if it finds the scale.
 TEST(Quantiser, OfItsOwnNumbersGivesItsCodesWhereItFindsTheScaleAgain) {
   const auto all = [](std::int64_t) { return std::int64_t{150}; };
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     const Problem p = numbers_problem(code, Scales::row);
     const ElementType format = format_with(code, p.element_type);
     const Inputs inputs = make_inputs(p, {.family = "normal", .seed = 3});
@@ -120,14 +139,13 @@ TEST(Quantiser, KeepsSignsOfZerosAndSaturatesAtTheLargestCode) {
     const auto made = quantise(values, code, Scales::none, all);
     const auto codes = made.codes.values();
     const auto largest = static_cast<float>(format_of(code).max_finite);
-    const bool is_int8 = code == ElementType::int8;
-    EXPECT_EQ(std::signbit(codes[0]), !is_int8);
-    EXPECT_EQ(std::signbit(codes[1]), !is_int8);
+    EXPECT_EQ(std::signbit(codes[0]), !is_whole(code));
+    EXPECT_EQ(std::signbit(codes[1]), !is_whole(code));
     EXPECT_EQ(codes[1], 0);
     EXPECT_EQ(codes[2], largest);
     EXPECT_EQ(codes[3], -largest);
-    EXPECT_EQ(codes[4], is_int8 ? 0.0F : -0.5F);
-    EXPECT_TRUE(is_int8 ? codes[5] == 0 : std::isnan(codes[5]));
+    EXPECT_EQ(codes[4], is_whole(code) ? 0.0F : -0.5F);
+    EXPECT_TRUE(has_nan(code) ? std::isnan(codes[5]) : codes[5] == 0);
   }
 }
 

@@ -31,7 +31,8 @@ OutputAnswer exact_values(const Tensor<float>& values) {
 Answer exact(const Problem& problem, const Inputs& inputs, const Roundings& /*roundings*/) {
   const QuantisedTensor made = quantise(
       inputs[quantising::x], quantise_operation[quantising::codes].format(problem),
-      problem.codes.k_scales, [&](std::int64_t entry) { return problem.key_len_of(entry); });
+      problem.codes.k_scales, [&](std::int64_t entry) { return problem.key_len_of(entry); },
+      problem.codes.scale_format);
   return {exact_values(made.codes), exact_values(made.scales)};
 }
 
@@ -52,21 +53,31 @@ bool is_nearest_quotient(float quotient, float dividend, float divisor) {
 }
 
 /// True if no code of the format is nearer to the number, and of two that are as near it is the
-/// even one: all 256 are asked. What lies past the largest is nearest to it.
+/// even one: all 256 or 16 are asked. What lies past the largest is nearest to it.
 bool is_nearest_code(ElementType format, float code, float number) {
-  if (std::isnan(number)) return format == ElementType::int8 ? code == 0 : std::isnan(code);
+  if (std::isnan(number)) return has_nan(format) ? std::isnan(code) : code == 0;
   const double limit = format_of(format).max_finite;
   const double target = std::clamp<double>(number, -limit, limit);
   const double mine = std::abs(code - target);
-  if (format != ElementType::int8 && std::signbit(code) != std::signbit(number)) return false;
+  if (!is_whole(format) && std::signbit(code) != std::signbit(number)) return false;
   const bool is_even = (encode(format, code) & 1U) == 0;
-  for (std::uint32_t bits = 0; bits < 256; ++bits) {
+  for (std::uint32_t bits = 0; bits < pattern_count(format); ++bits) {
     const double other = decode(format, bits);
-    if (!(std::abs(other) <= limit) || other == code) continue;  // NaN, and int8's -128
+    if (!(std::abs(other) <= limit) || other == code) continue;  // NaN, and -128 or -8
     const double theirs = std::abs(other - target);
     if (theirs < mine || (theirs == mine && !is_even)) return false;
   }
   return mine <= 2 * limit;  // no NaN
+}
+
+/// True if 2^e, e from -127 on, is the least of which M times it is amax or more: half of it is not
+/// enough, or there is no half.
+bool is_least_power(float scale, float amax, float largest) {
+  if (amax == 0) return scale == 1;
+  int exponent = 0;
+  const bool is_power = std::frexp(scale, &exponent) == 0.5F && scale >= 0x1p-127F;
+  const Quad most = Quad(largest) * Quad(scale);
+  return is_power && most >= Quad(amax) && (scale == 0x1p-127F || most / 2 < Quad(amax));
 }
 
 struct Element {
@@ -110,8 +121,11 @@ bool is_as_defined(const Problem& problem, const Tensor<float>& x, const Answer&
     const std::int64_t row = shape[2] == 1 ? 0 : kind == Scales::block ? at.n / scale_block : at.n;
     scale = static_cast<float>(scales.at(at.b, at.h, row, shape[3] == 1 ? 0 : at.c));
     const auto largest = static_cast<float>(format_of(format).max_finite);
-    const bool is_nearest = is_nearest_quotient(scale, amax, largest);
-    if (!is_nearest && !(scale == 1 && is_nearest_quotient(0, amax, largest))) return false;
+    const bool is_right = problem.codes.scale_format == ScaleFormat::ue8m0
+                              ? is_least_power(scale, amax, largest)
+                              : is_nearest_quotient(scale, amax, largest) ||
+                                    (scale == 1 && is_nearest_quotient(0, amax, largest));
+    if (!is_right) return false;
     if (!(scale > 0)) return false;
   }
   const float value = x.at(at.b, at.h, at.n, at.c);

@@ -39,11 +39,14 @@ Answer answer_of(const Problem& p, const Inputs& inputs) {
 }
 
 TEST(QuantisedReference, IsCertifiedByTheOracleForEveryCodeAndKindOfScale) {
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     for (const Scales scales :
          {Scales::none, Scales::head, Scales::block, Scales::row, Scales::column}) {
       for (const char* const family : {"normal", "distinct_scales", "all_codes", "huge_logits"}) {
-        const Problem p = problem_of(code, scales, scales);
+        Problem p = problem_of(code, scales, scales);
+        if (scales == Scales::block || scales == Scales::column) {
+          p.codes.scale_format = ScaleFormat::ue8m0;
+        }
         const Inputs inputs = make_inputs(p, {.family = family, .seed = 3});
         const Certificate certificate =
             reference_of(quantised_operation).certify(p, inputs, answer_of(p, inputs), 5, 12);

@@ -19,9 +19,12 @@ std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
-/// Codes have no poison: they begin as NaN, or as int8's -128, which no quantiser gives.
+/// Codes have no poison: they begin as NaN, as int8's -128, which no quantiser gives, or as
+/// ue8m0's NaN.
 std::array<std::byte, 4> poison(ElementType type) {
-  const std::uint32_t no_code = type == ElementType::int8 ? 0x80U : 0x7fU;
+  const std::uint32_t no_code = type == ElementType::int8    ? 0x80U
+                                : type == ElementType::ue8m0 ? 0xffU
+                                                             : 0x7fU;
   return std::bit_cast<std::array<std::byte, 4>>(format_of(type).poison.value_or(no_code));
 }
 
@@ -46,6 +49,15 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
     v = std::make_shared<const TiledValues>(v->times(factors[draw]));
   }
   return inputs;
+}
+
+/// Tiles of values begin anywhere in a row, and so at a byte.
+void require_whole_bytes(const Problem& problem) {
+  for (const TensorSpec& tensor : problem.operation->tensors) {
+    if (format_of(tensor.format(problem)).elements_in_unit == 1) continue;
+    throw InvalidInput(
+        fmt::format("'{}' is not timed; allowed: codes of 8 bits", to_string(problem)));
+  }
 }
 
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
@@ -126,6 +138,7 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
       inputs_(image_.inputs.size()),
       outputs_(image_.outputs.size()) {
   require_rows_alone(problem);
+  require_whole_bytes(problem);
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   try {
     const Operation& operation = *problem.operation;

@@ -20,11 +20,13 @@ Problem codes_of(const std::string& more) {
 // A sampled row is a problem of its own, with the scales of the first keys.
 TEST(ResidentProblem, RowsOfCodesAreComparedWhereTheySeeTheFirstKeysAndNoOthers) {
   HostMemoryDevice device;
-  ResidentProblem problem(codes_of(""), {}, device);
   const KernelInfo& kernel = *find_kernel("quantised_rows", Executor::cpu);
-  EXPECT_EQ(launch_and_sample(problem, kernel, {}).why_wrong(), std::nullopt);
-  for (const char* const more :
-       {"padding7", "qcode_e4m3 qscales_row", "window_bottom_right left4"}) {
+  for (const char* const more : {"", "scales_ue8m0"}) {
+    ResidentProblem problem(codes_of(more), {}, device);
+    EXPECT_EQ(launch_and_sample(problem, kernel, {}).why_wrong(), std::nullopt) << more;
+  }
+  for (const char* const more : {"padding7", "qcode_e4m3 qscales_row", "window_bottom_right left4",
+                                 "kcode_int4", "vcode_e2m1"}) {
     EXPECT_THROW(ResidentProblem(codes_of(more), {}, device), InvalidInput) << more;
   }
 }

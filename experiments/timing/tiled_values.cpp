@@ -34,13 +34,14 @@ Shared normals(ElementType type, std::uint64_t seed, std::uint64_t stream, doubl
 }
 
 /// Scales of codes that are normal: within a factor of four of 2^-7.
-Shared scales(std::uint64_t seed, std::uint64_t stream) {
+Shared scales(ElementType type, std::uint64_t seed, std::uint64_t stream) {
   constexpr std::size_t period = 65521;
   std::vector<float> values(period);
   for (std::size_t i = 0; i < period; ++i) {
-    values[i] = static_cast<float>(std::exp2(random_normal(seed, stream, i) / 4 - 7));
+    values[i] =
+        static_cast<float>(round_to(type, std::exp2(random_normal(seed, stream, i) / 4 - 7)));
   }
-  return std::make_shared<TiledValues>(ElementType::fp32, std::move(values));
+  return std::make_shared<TiledValues>(type, std::move(values));
 }
 
 /// Whether codes of input `i` of a problem have scales beside them.
@@ -100,7 +101,7 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
       if (follows_from_others(operation, {i})) continue;
       const TensorSpec& tensor = operation[InputIndex{i}];
       if (tensor.rows == Rows::neither) {
-        tiled[i] = scales(spec.seed, i + 1);
+        tiled[i] = scales(tensor.format(problem), spec.seed, i + 1);
         continue;
       }
       const ElementType type = tensor.format(problem);

@@ -41,6 +41,9 @@ Format format_of_factor(ElementType type) {
     case ElementType::e5m2:
       return {5, 2, 0};
     case ElementType::int8:
+    case ElementType::e2m1:
+    case ElementType::int4:
+    case ElementType::ue8m0:
       break;
   }
   no_version_for(type);

@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(usual_threads)
   const float* const from = workspace + number / columns * job.parts * columns + number % columns;
   float amax = 0.0F;
   for (int part = 0; part < job.parts; ++part) amax = fmaxf(amax, from[part * columns]);
-  job.a.scales[number] = scale_for(job, amax);
+  static_cast<float*>(job.a.scales)[number] = scale_for(job, amax);
 }
 
 /// Codes by scales that are there, of heads or of columns.

@@ -40,6 +40,9 @@ CUtensorMapDataType data_type(ElementType type) {
     case ElementType::e4m3:
     case ElementType::e5m2:
     case ElementType::int8:
+    case ElementType::e2m1:  // by units
+    case ElementType::int4:
+    case ElementType::ue8m0:
       return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     default:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;

@@ -14,6 +14,9 @@ void draw_made_codes(const KernelInfo& kernel, Problem& problem) {
   problem.codes = {};
   problem.codes.k = *gen::elementOf(kernel.codes.k);
   problem.codes.k_scales = *gen::elementOf(kernel.codes.k_scales);
+  if (kernel.features.ue8m0_scales) {
+    problem.codes.scale_format = *gen::element(ScaleFormat::fp32, ScaleFormat::ue8m0);
+  }
   problem.query_heads = problem.kv_heads;
   problem.query_len = 1;
 }

@@ -21,6 +21,9 @@ void draw_codes(const KernelInfo& kernel, Problem& problem) {
   draw_tensor(kernel.codes.q, kernel.codes.q_scales, codes.q, codes.q_scales);
   draw_tensor(kernel.codes.k, kernel.codes.k_scales, codes.k, codes.k_scales);
   draw_tensor(kernel.codes.v, kernel.codes.v_scales, codes.v, codes.v_scales);
+  if (kernel.features.ue8m0_scales) {
+    codes.scale_format = *gen::element(ScaleFormat::fp32, ScaleFormat::ue8m0);
+  }
 }
 
 const OwnFieldsRegistration registration{quantised_operation, draw_codes};

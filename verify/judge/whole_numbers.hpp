@@ -9,7 +9,7 @@
 namespace attest {
 
 /// Largest n such that the format holds all whole numbers from 0 to n: 16 of e4m3, 8 of e5m2, 127
-/// of int8, 2^p of a significand of p bits otherwise.
+/// of int8, 4 of e2m1, 7 of int4, 2^p of a significand of p bits otherwise.
 [[nodiscard]] double largest_whole(ElementType type);
 
 /// Largest n below which sums of whole numbers are exact in any order: 2^24 of fp32, 2^13 of

@@ -128,7 +128,7 @@ float common_number(ElementType a, ElementType b, float x) {
 }
 
 Varied with_another_code(Run& run, const LawDraws& draws) {
-  constexpr std::array all{Code::e4m3, Code::e5m2, Code::int8};
+  constexpr std::array all{Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4};
   const Code drawn = all[static_cast<std::size_t>(draws.below(all.size()))];
   const KernelInfo& kernel = run.kernel();
   const Problem& p = run.problem();

@@ -27,9 +27,10 @@ QuantisedTensor drawn_codes(const Run& run) {
       for (std::int64_t n = 0; n < problem.key_len_of(b); ++n) {
         for (std::int64_t c = 0; c < shape[3]; ++c) {
           const std::uint64_t bits = random_bits(seed, stream_drawn_codes, counter++);
-          const float number = decode(format, bits & 0xffU);
+          const float number =
+              decode(format, static_cast<std::uint32_t>(bits) & (pattern_count(format) - 1));
           const bool is_first = c == 0 || n % scale_block == 0;
-          const bool is_code = std::abs(number) <= largest;  // neither NaN, infinity nor -128
+          const bool is_code = std::abs(number) <= largest;  // neither NaN, infinity, -128 nor -8
           const float peak = (bits & 1U) != 0 ? largest : -largest;
           made.codes.at(b, h, n, c) = is_first || !is_code ? peak : number;
         }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "core/inputs/random.hpp"
@@ -24,9 +25,13 @@ bool has_such_rows(const Problem& problem) {
   return false;
 }
 
-constexpr double largest_value = 8;
+/// 8, or what a code of V holds.
+std::int64_t largest_value(const Problem& problem) {
+  return static_cast<std::int64_t>(
+      std::min(8.0, largest_whole((*problem.operation)[forward::v].format(problem))));
+}
 
-/// Equal whole scores and V in whole numbers of [-8, 8].
+/// Equal whole scores and V in whole numbers of [-8, 8], or of those of them that V holds.
 Inputs equal_scores(const Run& run, bool zero_scores) {
   const Problem& p = run.problem();
   const auto draw = [&](std::uint64_t stream, std::int64_t index, std::int64_t bound) {
@@ -45,9 +50,10 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
     inputs[forward::k].values()[at] =
         static_cast<float>(draw(stream_equal_keys, i % p.head_dim, 3) - 1);
   }
+  const std::int64_t most = largest_value(p);
   for (std::int64_t i = 0; i < inputs[forward::v].size(); ++i) {
     inputs[forward::v].values()[static_cast<std::size_t>(i)] =
-        static_cast<float>(draw(stream_equal_values, i, 17) - 8);
+        static_cast<float>(draw(stream_equal_values, i, 2 * most + 1) - most);
   }
   set_scales(p, inputs, 1);
   return inputs;
@@ -58,7 +64,7 @@ Inputs equal_scores(const Run& run, bool zero_scores) {
 bool is_exact(const Problem& p, const PrecisionPlan& precision) {
   const std::int64_t chain = precision.promoted_keys > 0 ? precision.promoted_keys : p.key_len;
   return averages_exactly(precision) &&
-         largest_value * static_cast<double>(chain) <= largest_exact_sum(precision.value);
+         static_cast<double>(largest_value(p) * chain) <= largest_exact_sum(precision.value);
 }
 
 Check check_exact_means(const Problem& p, const Inputs& inputs, const Outputs& outputs) {

@@ -9,6 +9,7 @@
 namespace attest {
 namespace law_one_key_shows_codes {
 
+/// Of 8 bits; 16 of 4 come round.
 constexpr std::int64_t codes = 256;
 /// Of V: a power of two, so that a product with it has no rounding.
 constexpr float value_scale = 0.5F;
@@ -38,7 +39,7 @@ void fill(Tensor<float>& tensor, ElementType type, std::int64_t columns) {
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     for (std::int64_t h = 0; h < shape[1]; ++h) {
       for (std::int64_t c = 0; c < columns; ++c) {
-        tensor.at(b, h, 0, c) = decode(type, number++ % codes);
+        tensor.at(b, h, 0, c) = decode(type, number++ % pattern_count(type));
       }
     }
   }
@@ -92,8 +93,9 @@ Check check_values(const Problem& p, const Inputs& inputs, const Outputs& got, c
 
 const LawRegistration registration{
     {.name = "one_key_shows_codes",
-     .statement = "all 256 codes of a value that is the only one come out as the number that they "
-                  "stand for times the scale, NaN as NaN; those of a key, one a query, as LSE",
+     .statement =
+         "all 256, or 16, codes of a value that is the only one come out as the number that they "
+         "stand for times the scale, NaN as NaN; those of a key, one a query, as LSE",
      .cost = Law::Cost::more_launches,
      .operations = {&quantised_operation},
      .needs_own_values = true,

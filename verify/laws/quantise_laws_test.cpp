@@ -101,7 +101,7 @@ TEST(QuantiseLaws, AnUlpOfAScaleIsCaught) {
 
 TEST(QuantiseLaws, ACodeThatNobodyWroteIsCaught) {
   const auto nothing = [](const Arguments&, Device&) {};
-  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8}) {
+  for (const Code code : {Code::e4m3, Code::e5m2, Code::int8, Code::e2m1, Code::int4}) {
     EXPECT_EQ(verdict_of_launch("within_bound", case_of(code, "normal"), nothing), Verdict::failed)
         << name_of(code);
   }

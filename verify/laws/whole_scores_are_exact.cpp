@@ -34,8 +34,8 @@ std::int64_t columns_of(const Run& run, const Case& c) {
   return std::min(c.problem.head_dim, static_cast<std::int64_t>(most / product));
 }
 
-/// Whole numbers of both signs, -128 of int8 among them; a query has some that are not 0, which
-/// begin at another column in each row.
+/// Whole numbers of both signs, -128 of int8 and -8 of int4 among them; a query has some that are
+/// not 0, which begin at another column in each row.
 Inputs whole_inputs(const Run& run, const Case& c) {
   const Problem& p = c.problem;
   const std::uint64_t seed = run.the_case().inputs.seed;
@@ -49,7 +49,8 @@ Inputs whole_inputs(const Run& run, const Case& c) {
         least + static_cast<double>(random_below(seed, stream_whole_scores, number++, width)));
   };
   const double of_key = whole_of(p, quantised::k), of_query = whole_of(p, quantised::q);
-  const double least_key = p.codes.k == Code::int8 ? -of_key - 1 : -of_key;
+  const double least_key =
+      is_whole(quantised_operation[quantised::k].format(p)) ? -of_key - 1 : -of_key;
   for (float& x : inputs[quantised::k].values()) x = draw(least_key, of_key);
   const std::int64_t columns = columns_of(run, c);
   for (std::int64_t b = 0; b < p.batch; ++b) {
@@ -68,8 +69,9 @@ Inputs whole_inputs(const Run& run, const Case& c) {
 
 const LawRegistration registration{
     {.name = "whole_scores_are_exact",
-     .statement = "of whole Q and K, codes of int8 through their range, the sum of the products is "
-                  "exact: a row that sees one key has it as LSE, up to what LSE itself rounds",
+     .statement =
+         "of whole Q and K, codes of int8 and int4 through their range, the sum of the products is "
+         "exact: a row that sees one key has it as LSE, up to what LSE itself rounds",
      .cost = Law::Cost::more_launches,
      .operations = {&quantised_operation},
      .needs_own_values = true,
