@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/attention/backward_roundings.hpp"
-#include "verify/laws/gradient_sabotage.hpp"
+#include "verify/laws/gradient_sabotage_test.hpp"
 
 namespace attest {
 namespace {

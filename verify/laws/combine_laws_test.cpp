@@ -6,9 +6,7 @@
 #include <limits>
 
 #include "core/operations/combine_arguments.hpp"
-#include "core/run/host_memory_device.hpp"
-#include "core/run/registry.hpp"
-#include "verify/judge/verdict.hpp"
+#include "verify/laws/spoilt_kernel_test.hpp"
 
 namespace attest {
 namespace {
@@ -27,23 +25,9 @@ Case merge_case() {
           .inputs = {.family = "partial_some_empty", .seed = 11}};
 }
 
-Verdict verdict_of(const std::string& law, const Sabotage& sabotage) {
-  const Case c = merge_case();
-  const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
-  KernelInfo kernel = *correct;
-  kernel.launch = [&](const Arguments& a, Device& device) {
-    correct->launch(a, device);
-    sabotage(a);
-  };
-  HostMemoryDevice device;
-  Run run(kernel, c, device);
-  return verify_case(run, {.glob = law, .every_law = true}).verdict;
-}
-
 /// Spoils only what is launched beside the case itself.
 void expect_caught(const std::string& law, const Sabotage& sabotage) {
-  EXPECT_EQ(verdict_of(law, [](const CombineArguments&) {}), Verdict::passed) << law;
-  EXPECT_EQ(verdict_of(law, sabotage), Verdict::failed) << law;
+  expect_law_catches<CombineArguments>(law, merge_case(), sabotage);
 }
 
 float* o_row(const CombineArguments& a, std::int64_t b, std::int64_t h, std::int64_t n) {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "verify/laws/gradient_sabotage.hpp"
+#include "verify/laws/gradient_sabotage_test.hpp"
 
 namespace attest {
 namespace {

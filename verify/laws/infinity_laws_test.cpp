@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/operations/forward_arguments.hpp"
-#include "verify/laws/sabotage.hpp"
+#include "verify/laws/sabotage_test.hpp"
 
 namespace attest {
 namespace {

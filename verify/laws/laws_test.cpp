@@ -11,7 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/operations/forward_arguments.hpp"
-#include "verify/laws/sabotage.hpp"
+#include "verify/laws/sabotage_test.hpp"
 
 namespace attest {
 namespace {

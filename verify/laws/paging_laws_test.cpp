@@ -1,7 +1,7 @@
 // Laws about K and V in pages against saboteurs, where no mutant of decode_mma stands for them.
 #include <gtest/gtest.h>
 
-#include "verify/laws/sabotage.hpp"
+#include "verify/laws/sabotage_test.hpp"
 
 namespace attest {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/campaign.hpp"
-#include "verify/judge/verdict.hpp"
+#include "verify/laws/spoilt_kernel_test.hpp"
 
 namespace attest {
 namespace quantise_laws {
@@ -38,17 +38,8 @@ Verdict verdict_of_launch(const std::string& law, const Case& c,
   return verify_case(run, {.glob = law, .every_law = true}).verdict;
 }
 
-Verdict verdict_of(const std::string& law, const Case& c, const Sabotage& sabotage) {
-  const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
-  return verdict_of_launch(law, c, [&](const Arguments& a, Device& device) {
-    correct->launch(a, device);
-    sabotage(a);
-  });
-}
-
 void expect_caught(const std::string& law, const Case& c, const Sabotage& sabotage) {
-  EXPECT_EQ(verdict_of(law, c, [](const QuantiseArguments&) {}), Verdict::passed) << law;
-  EXPECT_EQ(verdict_of(law, c, sabotage), Verdict::failed) << law;
+  expect_law_catches<QuantiseArguments>(law, c, sabotage);
 }
 
 /// Writes change(code) for the codes of the last head.
@@ -76,7 +67,7 @@ TEST(QuantiseLaws, AZeroOfTheOtherSignIsCaughtByBitsAlone) {
   const Sabotage no_sign =
       to_last_head([](unsigned code) { return (code & 0x7fU) == 0 ? 0U : code; });
   expect_caught("codes_bitwise", c, no_sign);
-  EXPECT_EQ(verdict_of("within_bound", c, no_sign), Verdict::passed);
+  EXPECT_EQ(verdict_of_spoilt<QuantiseArguments>("within_bound", c, no_sign), Verdict::passed);
 }
 
 TEST(QuantiseLaws, ANanIsAnyNanAndNoNumber) {
@@ -84,7 +75,7 @@ TEST(QuantiseLaws, ANanIsAnyNanAndNoNumber) {
   const auto is_nan = [](unsigned code) { return (code & 0x7fU) > 0x7cU; };
   const Sabotage other = to_last_head([&](unsigned code) { return is_nan(code) ? 0xfdU : code; });
   const Sabotage none = to_last_head([&](unsigned code) { return is_nan(code) ? 0x7bU : code; });
-  EXPECT_EQ(verdict_of("codes_bitwise", c, other), Verdict::passed);
+  EXPECT_EQ(verdict_of_spoilt<QuantiseArguments>("codes_bitwise", c, other), Verdict::passed);
   expect_caught("codes_bitwise", c, none);
   expect_caught("within_bound", c, none);
 }

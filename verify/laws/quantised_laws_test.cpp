@@ -17,7 +17,7 @@
 #include "core/run/host_memory_device.hpp"
 #include "core/run/registry.hpp"
 #include "core/run/session.hpp"
-#include "verify/judge/verdict.hpp"
+#include "verify/laws/spoilt_kernel_test.hpp"
 
 namespace attest {
 namespace {
@@ -75,22 +75,9 @@ Verdict verdict_on(Device& device, const KernelInfo& kernel, const std::string& 
   return verify_case(run, {.glob = law, .every_law = true}).verdict;
 }
 
-Verdict verdict_of(const std::string& law, const Case& c, const Sabotage& sabotage) {
-  const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
-  KernelInfo kernel = *correct;
-  kernel.launch = [&](const Arguments& a, Device& device) {
-    correct->launch(a, device);
-    sabotage(a);
-  };
-  HostMemoryDevice device;
-  return verdict_on(device, kernel, law, c);
-}
-
 void expect_caught(const std::string& law, const Sabotage& sabotage,
                    const Case& c = quantised_case()) {
-  ASSERT_NE(find_law(law), nullptr) << law;
-  EXPECT_EQ(verdict_of(law, c, [](const QuantisedArguments&) {}), Verdict::passed) << law;
-  EXPECT_EQ(verdict_of(law, c, sabotage), Verdict::failed) << law;
+  expect_law_catches<QuantisedArguments>(law, c, sabotage);
 }
 
 /// Changes element 0 of every row of O.

@@ -1,5 +1,5 @@
 // Laws about ranks, each with a kernel that is spoilt in the one way the law is for.
-#include "verify/laws/sabotage.hpp"
+#include "verify/laws/sabotage_test.hpp"
 
 namespace attest {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/operations/forward_arguments.hpp"
-#include "verify/laws/sabotage.hpp"
+#include "verify/laws/sabotage_test.hpp"
 
 namespace attest {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/operations/forward_arguments.hpp"
-#include "verify/laws/sabotage.hpp"
+#include "verify/laws/sabotage_test.hpp"
 
 namespace attest {
 namespace {

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <string>
 
 #include "core/operations/forward_arguments.hpp"
-#include "core/run/host_memory_device.hpp"
-#include "core/run/registry.hpp"
-#include "verify/judge/verdict.hpp"
+#include "verify/laws/spoilt_kernel_test.hpp"
 
 // Every law against a saboteur: a correct kernel whose result is then spoilt in the one way the law
 // is for.
@@ -38,24 +34,12 @@ inline Case plain_case() {
 /// `change` makes the kernel claim less.
 inline Verdict verdict_of(const std::string& law, const Case& c, const Sabotage& sabotage,
                           const std::function<void(KernelInfo&)>& change = {}) {
-  const KernelInfo* correct = find_kernel(c.kernel, Executor::cpu);
-  KernelInfo kernel = *correct;
-  if (change) change(kernel);
-  kernel.launch = [&](const ForwardArguments& a, Device& device) {
-    correct->launch(a, device);
-    sabotage(a);
-  };
-  HostMemoryDevice device;
-  Run run(kernel, c, device);
-  return verify_case(run, {.glob = law, .every_law = true}).verdict;
+  return verdict_of_spoilt<ForwardArguments>(law, c, sabotage, change);
 }
 
-/// The law holds for the kernel as it is and fails for the spoilt one.
 inline void expect_caught(const std::string& law, const Sabotage& sabotage,
                           const Case& c = plain_case()) {
-  ASSERT_NE(find_law(law), nullptr) << law;
-  EXPECT_EQ(verdict_of(law, c, [](const ForwardArguments&) {}), Verdict::passed) << law;
-  EXPECT_EQ(verdict_of(law, c, sabotage), Verdict::failed) << law;
+  expect_law_catches<ForwardArguments>(law, c, sabotage);
 }
 
 }  // namespace attest

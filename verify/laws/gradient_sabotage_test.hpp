@@ -1,18 +1,14 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 
 #include "core/operations/backward_arguments.hpp"
-#include "core/run/host_memory_device.hpp"
-#include "core/run/registry.hpp"
-#include "verify/judge/verdict.hpp"
+#include "verify/laws/spoilt_kernel_test.hpp"
 
-// Every law of gradients against a saboteur, as in sabotage.hpp.
+// Every law of gradients against a saboteur, as in sabotage_test.hpp.
 namespace attest {
 
 using GradientSabotage = std::function<void(const BackwardArguments&)>;
@@ -33,23 +29,12 @@ inline Case gradient_case() {
 
 inline Verdict verdict_of_gradients(const std::string& law, const GradientSabotage& sabotage,
                                     const Case& c = gradient_case()) {
-  const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
-  KernelInfo kernel = *correct;
-  kernel.launch = [&](const Arguments& a, Device& device) {
-    correct->launch(a, device);
-    sabotage(a);
-  };
-  HostMemoryDevice device;
-  Run run(kernel, c, device);
-  return verify_case(run, {.glob = law, .every_law = true}).verdict;
+  return verdict_of_spoilt<BackwardArguments>(law, c, sabotage);
 }
 
-/// The law holds for the kernel as it is and fails for the spoilt one.
 inline void expect_gradients_caught(const std::string& law, const GradientSabotage& sabotage,
                                     const Case& c = gradient_case()) {
-  const auto nothing = [](const BackwardArguments&) {};
-  EXPECT_EQ(verdict_of_gradients(law, nothing, c), Verdict::passed) << law;
-  EXPECT_EQ(verdict_of_gradients(law, sabotage, c), Verdict::failed) << law;
+  expect_law_catches<BackwardArguments>(law, c, sabotage);
 }
 
 inline std::int64_t elements_of(const Shape& shape) {
