@@ -96,6 +96,8 @@ struct Row {
   int head = 0, entry = 0, query = 0;
   bool exists = false;
   int first = 0, past = 0;                           ///< keys that it sees
+  float slope = 0.0F;                                ///< of ALiBi
+  int distance = 0;                                  ///< of key 0, as ALiBi counts it
   std::int64_t number = 0;                           ///< among rows of full lengths
   const T *q = nullptr, *k = nullptr, *v = nullptr;  ///< of k and v key 0, or slot 0 of page 0
   T* o = nullptr;
@@ -122,6 +124,10 @@ struct Row {
     const KeyReach reach(problem, queries, static_cast<int>(keys));
     first = reach.first_key(query);
     past = reach.past_key(query);
+    if (a.slopes != nullptr) {
+      slope = a.slopes[head];
+      distance = static_cast<int>(key_distance(problem.mask, queries, keys, query, 0));
+    }
     const std::int64_t q_batch = has_lengths ? 0 : entry;
     const std::int64_t k_batch = is_paged || packs_keys ? 0 : entry;
     const std::int64_t kv_head = problem.kv_head_of(head);
@@ -208,7 +214,9 @@ __global__ void __launch_bounds__(threads)
       sum += __shfl_xor_sync(0xffffffffU, sum, distance);
     }
     if (key < past) {
-      const float score = problem.scale * sum;
+      // Without slopes, and with slopes of 0, no bit changes.
+      const float steps = fabsf(static_cast<float>(row.distance + key));
+      const float score = fmaf(-row.slope, steps, problem.scale * sum);
       m = fmaxf(m, score);
       if (lane == 0) scores[key - first] = score;
     }
@@ -412,13 +420,13 @@ const KernelRegistration registration{
     {.name = "paged_attention",
      .summary =
          "one query a block, its scores in shared memory, K and V in pages: vLLM's V1 and V2",
-     .source = "V1, V2, V3, V4 [vLLM; Kwon et al. 2023]",
+     .source = "V1, V2, V3, V4, V5 [vLLM; Kwon et al. 2023]",
      .executor = this_executor,
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp32, ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
                Mask::window_bottom_right},
-     .features = {.no_queries = true, .value_dim = true, .lengths = true},
+     .features = {.no_queries = true, .value_dim = true, .lengths = true, .slopes = true},
      .is_query_invariant = true,
      .reads_lengths = true,
      .layout_needs = {.pointer_alignment_bytes = 16,
