@@ -121,7 +121,8 @@ struct Fp8Consumer : Fa3Thread {
     for (int i = 0; i < Bc / 32; ++i) hold(weights[i]);
   }
 
-  /// Of the rows that are told. Keys of one step of P V are 32; transposer.cuh says in which order.
+  /// Packs the weights of some rows. Keys of one step of P V are 32; transposer.cuh says in which
+  /// order.
   __device__ __forceinline__ void pack_weights(const bool (&of_row)[2]) {
 #pragma unroll
     for (int i = 0; i < Bc / 32; ++i) {
@@ -156,7 +157,7 @@ struct Fp8Consumer : Fa3Thread {
     }
   }
 
-  /// What multiplies the scores of key tile `tile`, by row: scale * log2(e) and the scales of Q and
+  /// Finds what multiplies the scores of key tile `tile`, by row: scale * log2(e), scales of Q and
   /// K.
   __device__ __forceinline__ void find_factors(const Work& work, int tile, float (&c)[2]) const {
     const int row = Output::row_of(work);

@@ -29,8 +29,8 @@ struct Fp8Softmax : LaggingRows<WeightSums::afterwards> {
                                                float (&sum)[2]) const {
     weigh_below<first, last>(s, c, r, sum);
   }
-  /// Whether no weight of weigh_unseen() is too large or NaN, in any row of the warp; l then has
-  /// them.
+  /// Adds the weights of weigh_unseen() to l. False, and nothing added, where one is too large or
+  /// NaN, in any row of the warp.
   __device__ __forceinline__ bool takes(const float (&sum)[2]) {
     const bool fits = sum[0] <= largest_weight && sum[1] <= largest_weight;
     if (!__all_sync(0xffffffffU, fits)) return false;
