@@ -105,7 +105,7 @@ float quotient_for(float amax, ElementType code) {
 float power_for(float amax, ElementType code) {
   if (amax == 0) return 1;
   const double largest = format_of(code).max_finite;
-  int exponent = std::ilogb(amax) + 1;
+  int exponent = std::min(std::ilogb(amax), 127) + 1;
   while (std::ldexp(largest, exponent - 1) >= static_cast<double>(amax)) --exponent;
   return std::ldexp(1.0F, std::max(exponent, -127));
 }
