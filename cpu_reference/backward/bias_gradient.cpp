@@ -6,11 +6,10 @@
 
 #include "core/attention/shared_bias.hpp"
 #include "core/operations/forward.hpp"
+#include "cpu_reference/backward/sum_error.hpp"
 
 namespace attest {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Sums of an element: values and sizes, and errors of its terms.
 struct TermSums {
@@ -27,13 +26,6 @@ struct TermSums {
     own_errors.at(b, h, n, key) += term.own_error;
   }
 };
-
-/// Step 12 of gradient_bound.hpp, once all terms are known.
-double sum_error(const GradientConstants& c, double absolute, double errors) {
-  const double largest = evaluation_slack * (1 + c.of_dbias) * (absolute + errors);
-  if (!(largest < c.max_finite)) return infinity;
-  return evaluation_slack * (errors + c.of_dbias * (absolute + errors));
-}
 
 }  // namespace
 
@@ -70,8 +62,8 @@ OutputAnswer bias_gradient(const Problem& problem, const Inputs& inputs,
       x = bound = error = std::numeric_limits<double>::quiet_NaN();
       continue;
     }
-    error = sum_error(own, absolute, error);
-    bound = error + sum_error(kernel, absolute, bound);
+    error = sum_error(own, own.of_dbias, absolute, error);
+    bound = error + sum_error(kernel, kernel.of_dbias, absolute, bound);
   }
   return answer;
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/operations/forward.hpp"
+#include "cpu_reference/backward/sum_error.hpp"
 
 namespace attest {
 namespace {
@@ -14,13 +15,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct TermSums {
   double value = 0, absolute = 0, errors = 0, own_errors = 0;
 };
-
-/// Step 11 of gradient_bound.hpp, once all terms are known.
-double sum_error(const GradientConstants& c, double absolute, double errors) {
-  const double largest = evaluation_slack * (1 + c.of_dsinks) * (absolute + errors);
-  if (!(largest < c.max_finite)) return infinity;
-  return evaluation_slack * (errors + c.of_dsinks * (absolute + errors));
-}
 
 }  // namespace
 
@@ -50,13 +44,13 @@ OutputAnswer sink_gradients(const Problem& problem, const Inputs& inputs,
         sums.own_errors += term.own_error;
       }
     }
-    const double own_error = sum_error(own, sums.absolute, sums.own_errors);
+    const double own_error = sum_error(own, own.of_dsinks, sums.absolute, sums.own_errors);
     const bool is_nan = !std::isfinite(sums.value);
     const double nan = std::numeric_limits<double>::quiet_NaN();
     answer.value.at(0, h, 0, 0) = is_nan ? nan : sums.value;
     answer.own_error.at(0, h, 0, 0) = is_nan ? nan : own_error;
     answer.bound.at(0, h, 0, 0) =
-        is_nan ? nan : own_error + sum_error(kernel, sums.absolute, sums.errors);
+        is_nan ? nan : own_error + sum_error(kernel, kernel.of_dsinks, sums.absolute, sums.errors);
   }
   return answer;
 }
