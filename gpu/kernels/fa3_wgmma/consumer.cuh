@@ -177,7 +177,7 @@ struct Fa3Consumer : Fa3Thread {
     const int masked = uniform(bounds_of(p, cursor.work()).past_key(cursor.work().row) / Bc);
     // Tiles of a list come in no order: all whole ones but the first.
     const int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
-    const int seen = uniform(p.scales_first ? 0 : after);
+    const int seen = uniform(p.searches_first ? 0 : after);
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
       weigh_seen(softmax, tile, masked);
