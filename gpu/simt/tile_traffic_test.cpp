@@ -28,13 +28,16 @@ Plan plan_with(const KernelInfo& kernel, const Problem& problem, std::int64_t qu
   throw InvalidInput(kernel.name + " has no Plan with that query tile");
 }
 
-TEST(TileTraffic, CausalTilesOfFa3LoadWhatTheModelSaysWhicheverIsTheShortOne) {
+TEST(TileTraffic, TilesOfFa3LoadTheKeyTilesThatTheirRowsSeeWhicheverIsTheShortOne) {
   const KernelInfo* kernel = find_kernel("fa3_wgmma", Executor::simt);
   ASSERT_NE(kernel, nullptr);
   // Of the three warpgroups of 64 rows of a tile none, one and two are missing.
-  for (const std::string lengths : {"n321", "n320", "n448", "q320 k400"}) {
+  for (const std::string lengths : {"n321", "n320", "n448", "q320 k400", "q250 k200"}) {
     for (const std::string rest : {" d64 fp16 ", " d128 fp16 "}) {
-      for (const std::string mask : {"none", "causal_top_left", "causal_bottom_right"}) {
+      for (const std::string mask :
+           {"none", "causal_top_left", "causal_bottom_right", "window_top_left left0 right0",
+            "window_top_left left64 right5", "window_bottom_right left130",
+            "window_bottom_right left1 right63"}) {
         const Problem problem = problem_from_string("b1 h1 " + lengths + rest + mask);
         const Plan plan = plan_with(*kernel, problem, 192);
         const Traffic law =

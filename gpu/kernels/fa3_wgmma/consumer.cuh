@@ -25,7 +25,8 @@
 //   block's first, and K_0 is the last key tile that the rows see: key tiles come last first.
 // Masking
 //   Key tiles that no row of the warpgroup sees are given back unread (skip). Only tiles that hold
-//   a key some row does not see compare keys with rows; there S becomes -inf.
+//   a key some row does not see compare keys with rows; there S becomes -inf. What a row's window
+//   has of a tile is 64 bits (visible_bits.hpp).
 // Waits
 //   full       a tile is read after its bytes have arrived (ring_cursor.cuh)
 //   empty      a tile is released when all warps have read it (ring_cursor.cuh)
@@ -37,11 +38,12 @@
 //   descriptors then stay in uniform registers. Products are issued without a condition around
 //   them.
 // Limits
-//   fp16, bf16; head_dim up to 256; masks none and causal. Arithmetic: hopper().
+//   fp16, bf16; head_dim up to 256. Arithmetic: hopper().
 
 #include "gpu/kernels/fa3_wgmma/output.cuh"
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
+#include "gpu/kernels/fa3_wgmma/visible_bits.hpp"
 #include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/wgmma.cuh"
@@ -60,14 +62,15 @@ struct Fa3Consumer : Fa3Thread {
   /// groups have no register left for it.
   static constexpr int most_skipped_ahead = Shape::consumers < 4 ? Shape::v_stages - 1 : 0;
 
-  const Fa3Parameters& p;
+  const typename Shape::Parameters& p;
   Fa3RingCursor<Shape> cursor;
+  int whole_from;  ///< masked: rows of the group see the first key of key tiles from here on
   float s[Bc / 2];
   float o[D / 2];
   unsigned weights[Bc / 16][4];
 
-  __device__ __forceinline__ Fa3Consumer(const Fa3Parameters& p_, const Fa3Rings<Shape>& rings,
-                                         int group)
+  __device__ __forceinline__ Fa3Consumer(const typename Shape::Parameters& p_,
+                                         const Fa3Rings<Shape>& rings, int group)
       : p(p_), cursor(rings, group) {}
 
   __device__ __forceinline__ void run() {
@@ -178,6 +181,10 @@ struct Fa3Consumer : Fa3Thread {
     // Tiles of a list come in no order: all whole ones but the first.
     const int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
     const int seen = uniform(p.searches_first ? 0 : after);
+    if constexpr (Shape::choice.masked) {
+      const int last_row = min(cursor.work().row + Shape::group_rows, p.queries) - 1;
+      whole_from = uniform((p.first_key(last_row) + Bc - 1) / Bc);
+    }
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
       weigh_seen(softmax, tile, masked);
@@ -247,15 +254,39 @@ struct Fa3Consumer : Fa3Thread {
     if constexpr (!Shape::choice.lists) return tile;
     return uniform(key_tile_of(cursor.work(), tile));
   }
+  /// True if some row of the group does not see all keys of the key tile.
+  __device__ __forceinline__ bool is_cut(int tile, int masked) const {
+    if constexpr (Shape::choice.masked) {
+      return tile >= masked || tile < whole_from;
+    } else {
+      return tile >= masked;
+    }
+  }
   /// Scores of keys of key tile `tile` that a row does not see become -inf.
   __device__ __forceinline__ void mask(int tile) {
     const int row = Output::row_of(cursor.work());
     const auto& bounds = bounds_of(p, cursor.work());
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int past = bounds.past_key(min(row + 8 * h, bounds.queries - 1));
-      const int left = past - tile * Bc - 2 * (lane() % 4);
-      hide_scores(s, h, left);
+      const int query = min(row + 8 * h, bounds.queries - 1);
+      const int past = bounds.past_key(query);
+      if constexpr (Shape::choice.masked) {
+        const int lane_key = tile * Bc + 2 * (lane() % 4);
+        show(h, bits_between(p.first_key(query) - lane_key, past - lane_key));
+      } else {
+        const int left = past - tile * Bc - 2 * (lane() % 4);
+        hide_scores(s, h, left);
+      }
+    }
+  }
+  /// Scores of row h become -inf where the bit of their key, counted from the lane's first, is 0.
+  __device__ __forceinline__ void show(int h, std::uint64_t visible) {
+#pragma unroll
+    for (int j = 0; j < Bc / 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        if ((visible >> (8 * j + e) & 1U) == 0) element(s, j, h, e) = -INFINITY;
+      }
     }
   }
   __device__ __forceinline__ void scale_scores() {
@@ -270,15 +301,22 @@ struct Fa3Consumer : Fa3Thread {
                                         unsigned n) {
     const int tile = key_tile(place);
     const bool is_unseen = tile < seen;
-    if (is_unseen) {
+    // Where a row has no reference it would fail, and the scores be lost.
+    if (is_unseen && !(Shape::choice.masked && softmax.is_special)) {
+      if constexpr (Shape::choice.masked) {
+        if (is_cut(tile, masked)) mask(tile);
+      }
       if (softmax.weigh_unseen(s, p.c)) return false;
       wait_for_products<0>();  // frees the registers of P
       hold(o);
       form_scores_again<T, D, Bc, Shape::group_rows>(
           s, cursor.q_tile() + 16 * panel_row_bytes * warp(), cursor.k_tile(n));
+      if constexpr (Shape::choice.masked) {
+        if (is_cut(tile, masked)) mask(tile);
+      }
     } else {
       scale_scores();
-      if (tile >= masked) mask(tile);
+      if (is_cut(tile, masked)) mask(tile);
     }
     return softmax.weigh(s, p.c, is_unseen);
   }
@@ -287,7 +325,7 @@ struct Fa3Consumer : Fa3Thread {
   __device__ __forceinline__ bool weigh_seen(Softmax& softmax, int place, int masked) {
     const int tile = key_tile(place);
     scale_scores();
-    if (tile >= masked) mask(tile);
+    if (is_cut(tile, masked)) mask(tile);
     return softmax.weigh(s, p.c, false);
   }
 

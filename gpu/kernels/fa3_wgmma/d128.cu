@@ -8,16 +8,17 @@ template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 128>() {
   return fa3_variants_of<this_executor, __half, overlapped, two_groups,
                          with(overlapped, &Fa3Choice::splits), with(overlapped, &Fa3Choice::ragged),
-                         listed>;
+                         listed, with(overlapped, &Fa3Choice::masked)>;
 }
 
 /// One type is enough for studies: these, too, are verified.
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 128>() {
-  return fa3_variants_of<
-      this_executor, __nv_bfloat16, overlapped, two_groups, with(overlapped, &Fa3Choice::splits),
-      with(overlapped, &Fa3Choice::ragged), with(overlapped, &Fa3Choice::ping_pong), serial,
-      with(serial, &Fa3Choice::ping_pong), with(two_groups, &Fa3Choice::delays), listed>;
+  return fa3_variants_of<this_executor, __nv_bfloat16, overlapped, two_groups,
+                         with(overlapped, &Fa3Choice::splits), with(overlapped, &Fa3Choice::ragged),
+                         with(overlapped, &Fa3Choice::ping_pong), serial,
+                         with(serial, &Fa3Choice::ping_pong), with(two_groups, &Fa3Choice::delays),
+                         listed, with(overlapped, &Fa3Choice::masked)>;
 }
 
 }  // namespace attest

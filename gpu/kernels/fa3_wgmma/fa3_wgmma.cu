@@ -69,13 +69,18 @@ Plan plan_of(const Fa3Variant& v) {
 
 /// True of variants for dense problems.
 bool is_dense(const Fa3Variant& v) {
-  return !v.choice.ragged && !v.choice.lists;
+  return !v.choice.ragged && !v.choice.lists && !v.choice.masked;
 }
 
-/// Variants for lengths and pages and for lists of keys, which are compiled for fewer head dims.
-std::span<const Fa3Variant> ragged_variants(Problem problem) {
-  if (problem.head_dim > largest_ragged_head_dim) return {};
-  problem.head_dim = problem.head_dim <= 64 ? 64 : largest_ragged_head_dim;
+/// True of problems for which there are variants of their own, for windows.
+bool is_masked(const Problem& problem) {
+  return is_window(problem.mask);
+}
+
+/// Variants that are compiled for fewer head dims: for lengths and pages, for lists of keys and, at
+/// all of these, for windows.
+std::span<const Fa3Variant> special_variants(Problem problem) {
+  problem.head_dim = problem.head_dim <= 64 ? 64 : problem.head_dim <= 128 ? 128 : largest_head_dim;
   return variants(problem);
 }
 
@@ -86,9 +91,10 @@ const Fa3Variant* find_variant(const Problem& problem, const Plan& plan, bool is
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
   const bool has_lists = problem.list_seed != 0;
-  const bool is_special = is_ragged || has_lists;
-  for (const Fa3Variant& v : is_special ? ragged_variants(problem) : variants(problem)) {
-    const bool is_meant = v.choice.ragged == is_ragged && v.choice.lists == has_lists;
+  const bool has_masks = is_masked(problem), is_special = is_ragged || has_lists || has_masks;
+  for (const Fa3Variant& v : is_special ? special_variants(problem) : variants(problem)) {
+    const bool is_meant =
+        v.choice.ragged == is_ragged && v.choice.lists == has_lists && v.choice.masked == has_masks;
     if (is_meant && plan_of(v) == tiles) return &v;
   }
   return nullptr;
@@ -117,7 +123,7 @@ std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan
   if (v == nullptr || plan.pack_gqa != 0) {
     return "the plan is " + to_string(plan) +
            "; compiled for lists of keys and this head_dim, without pack_gqa: " +
-           plans_where(ragged_variants(problem), [](const auto& one) { return one.choice.lists; });
+           plans_where(special_variants(problem), [](const auto& one) { return one.choice.lists; });
   }
   const std::int64_t tiles = problem.list_keys / v->choice.key_tile;
   if (!std::has_single_bit(static_cast<std::uint64_t>(tiles))) {
@@ -127,9 +133,21 @@ std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan
   return std::nullopt;
 }
 
+/// Why a Plan cannot run with a window.
+std::optional<std::string> why_not_masked(const Problem& problem, const Plan& plan) {
+  if (problem.list_seed != 0 || problem.length_seed != 0) {
+    return "the mask is a window; allowed: without lengths and lists of keys";
+  }
+  if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
+  return "the plan is " + to_string(plan) +
+         "; compiled for windows and this head_dim, without pack_gqa: " +
+         plans_where(special_variants(problem), [](const auto& v) { return v.choice.masked; });
+}
+
 /// Why a Plan cannot run where entries have lengths, or K and V lie in pages.
 std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0) return "there are lists of keys; allowed: without lengths and pages";
+  if (is_masked(problem)) return "the mask is a window; allowed: without lengths and pages";
   if (problem.head_dim > largest_ragged_head_dim) {
     return "head_dim is " + std::to_string(problem.head_dim) +
            "; allowed with lengths and pages: 1 to " + std::to_string(largest_ragged_head_dim);
@@ -137,7 +155,7 @@ std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& pl
   if (find_variant(problem, plan, true) == nullptr) {
     return "the plan is " + to_string(plan) +
            "; compiled for lengths and pages and this head_dim: " +
-           plans_where(ragged_variants(problem), [](const auto& v) { return v.choice.ragged; });
+           plans_where(special_variants(problem), [](const auto& v) { return v.choice.ragged; });
   }
   const bool is_listed = plan.scheduling == Scheduling::persistent && plan.pack_gqa == 0 &&
                          (plan.grid_order == 0 || plan.grid_order == GridOrder::longest_first);
@@ -206,7 +224,9 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.key_splits < 0 || plan.key_splits > largest_splits) {
     return outside("key_splits", plan.key_splits, "0 to " + std::to_string(largest_splits));
   }
-  if (problem.list_seed != 0) {
+  if (is_masked(problem)) {
+    if (const auto reason = why_not_masked(problem, plan)) return reason;
+  } else if (problem.list_seed != 0) {
     if (const auto reason = why_no_lists(problem, plan)) return reason;
   } else if (problem.length_seed != 0) {
     if (const auto reason = why_not_ragged(problem, plan)) return reason;
@@ -248,7 +268,7 @@ std::vector<Plan> plans_for_one_query(const Problem& problem) {
   constexpr std::int64_t slots = 132;  // a block on each of an H200's SMs
   const bool is_grouped = problem.query_heads > problem.kv_heads;
   std::vector<Plan> all;
-  if (!is_one_seeing_query(problem)) return all;
+  if (!is_one_seeing_query(problem) || is_masked(problem)) return all;
   const std::vector<std::int64_t> numbers =
       splits_to_try(problem.batch * problem.kv_heads, problem.key_len, slots);
   if (!is_grouped && numbers.front() == 1) return all;  // as for many queries
@@ -268,7 +288,7 @@ std::vector<Plan> plans_for_one_query(const Problem& problem) {
 
 std::vector<Plan> plans_for_lengths(const Problem& problem) {
   std::vector<Plan> all;
-  for (const Fa3Variant& v : ragged_variants(problem)) {
+  for (const Fa3Variant& v : special_variants(problem)) {
     if (!v.choice.ragged) continue;
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
@@ -283,7 +303,7 @@ std::vector<Plan> plans_for_lengths(const Problem& problem) {
 
 std::vector<Plan> plans_for_lists(const Problem& problem) {
   std::vector<Plan> all;
-  for (const Fa3Variant& v : ragged_variants(problem)) {
+  for (const Fa3Variant& v : special_variants(problem)) {
     if (!v.choice.lists) continue;
     Plan plan = plan_of(v);
     for (const std::int64_t scheduling : {Scheduling::persistent, Scheduling::one_tile}) {
@@ -303,8 +323,9 @@ std::vector<Plan> plans(const Problem& problem) {
   const auto add = [&](Plan plan) {
     if (!unsupported(problem, plan)) all.push_back(plan);
   };
-  for (const Fa3Variant& v : variants(problem)) {
-    if (!is_dense(v)) continue;
+  const bool has_masks = is_masked(problem);
+  for (const Fa3Variant& v : has_masks ? special_variants(problem) : variants(problem)) {
+    if (has_masks ? !v.choice.masked : !is_dense(v)) continue;
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
     if (problem.mask != Mask::none) {
@@ -412,6 +433,21 @@ Fa3ListedParameters listed_parameters(const Fa3Variant& v, const Fa3Parameters& 
   return p;
 }
 
+Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const Problem& problem) {
+  Fa3MaskedParameters p{};
+  static_cast<Fa3Parameters&>(p) = dense;
+  const Window& window = problem.window;
+  const int diagonal = diagonal_of(problem, p.queries, p.keys);
+  const auto clipped = [](std::int64_t side) {
+    return static_cast<int>(std::min<std::int64_t>(side, beyond_all_keys));
+  };
+  p.begin = window.left < 0 ? -beyond_all_keys : diagonal - clipped(window.left);
+  if (is_window(problem.mask)) {
+    p.reach = window.right < 0 ? beyond_all_keys : diagonal + clipped(window.right) + 1;
+  }
+  return p;
+}
+
 void run(const ForwardArguments& a, Device& device) {
   const bool is_ragged = a.query_starts != nullptr || a.page_table.page_size > 0;
   const Fa3Variant& v = *find_variant(a.problem, a.plan, is_ragged);
@@ -425,6 +461,10 @@ void run(const ForwardArguments& a, Device& device) {
   fa3_set_maps(p, run, query_shape(run.problem), key_shape(run.problem), v.choice.key_tile);
   if (a.key_lists.is_used()) {
     launch_tiles(v.listed, v, listed_parameters(v, p, a.key_lists), a.plan, device);
+    return;
+  }
+  if (v.choice.masked) {
+    launch_tiles(v.masked, v, masked_parameters(p, a.problem), a.plan, device);
     return;
   }
   launch_tiles(v.kernel, v, p, a.plan, device);
@@ -460,7 +500,8 @@ const KernelRegistration registration{
      .executor = this_executor,
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp16, ElementType::bf16},
-     .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
+     .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
+               Mask::window_bottom_right},
      .features = {.lengths = true, .lists = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,

@@ -14,6 +14,10 @@ struct Fa3Loader {
   const typename Shape::Parameters& p;
   const Rings& rings;
   unsigned k_tiles = 0, v_tiles = 0, q_tiles = 0;
+  /// Key tiles at the end of a group's last work that it does not see. It gives them back with
+  /// those that it leaves out at the start of the next: there it has products to hide the wait
+  /// behind.
+  int unread[Shape::consumers] = {};
 
   __device__ __forceinline__ void run() {
     prefetch_map(p.q);
@@ -48,6 +52,8 @@ struct Fa3Loader {
   __device__ Work work_of(int i) const {
     if constexpr (Shape::choice.lists) {
       return listed(dense_work_of(i));
+    } else if constexpr (Shape::choice.masked) {
+      return without_first_tiles(dense_work_of(i));
     } else {
       return dense_work_of(i);
     }
@@ -66,6 +72,16 @@ struct Fa3Loader {
     return {row, part, plane / p.heads, head, head / p.group, first, count, 0};
   }
 
+  /// The work less the key tiles before the window of its first row.
+  __device__ __forceinline__ Fa3Work without_first_tiles(Fa3Work work) const {
+    const int first_key = p.first_key(max(0, work.row));
+    const int tiles = first_key < p.keys ? first_key / Shape::Bc - work.first : work.count;
+    const int left_out = max(0, min(tiles, work.count));
+    work.first += left_out;
+    work.count -= left_out;
+    return work;
+  }
+
   /// The key tiles that the list of the work's rows names, all of them.
   __device__ __forceinline__ Fa3ListedWork listed(Fa3Work work) const {
     Fa3ListedWork all{work, nullptr, p.item_shift, 0};
@@ -77,12 +93,19 @@ struct Fa3Loader {
     return all;
   }
 
+  /// A warpgroup's place among the rows of the next output tile. It turns with each tile: under a
+  /// causal mask the upper rows see fewer keys, and who had them has the lower ones next, so that
+  /// over two tiles all have as much to do. Windows with a first key leave as many tiles to each.
+  __device__ __forceinline__ int place_of(int group) const {
+    if constexpr (Shape::choice.masked) {
+      if (p.has_first_keys()) return group;
+    }
+    return q_tiles % 2 == 0 ? group : Shape::consumers - 1 - group;
+  }
   /// A warpgroup's share of the next output tile: 64 rows, and the key tiles that some of them see.
-  /// The order of the rows turns with each tile: under a causal mask the upper rows see fewer keys,
-  /// and who had them has the lower ones next, so that over two tiles all have as much to do.
   __device__ __forceinline__ Work share_of(Work work, int group) const {
     if (work.count == Fa3Work::none_left) return work;
-    work.row += (q_tiles % 2 == 0 ? group : Shape::consumers - 1 - group) * Shape::group_rows;
+    work.row += place_of(group) * Shape::group_rows;
     const int past = p.past_key(min(work.row + Shape::group_rows, p.queries) - 1);
     const bool has_rows = 0 <= work.row && work.row < p.queries;
     const int tiles =
@@ -91,6 +114,10 @@ struct Fa3Loader {
     const int count = max(0, min(work.count, seen));
     work.skipped = work.count - count;
     work.count = count;
+    if constexpr (Shape::choice.masked) {
+      work = without_first_tiles(work);
+      if (work.count == 0) work.skipped += count;
+    }
     return work;
   }
   __device__ __forceinline__ static BoxStart q_box(const Fa3Work& share, int panel) {
@@ -115,7 +142,11 @@ struct Fa3Loader {
 #pragma unroll
     for (int group = 0; group < Shape::consumers; ++group) {
       rings.empty_q(stage, group).wait(q_tiles / Shape::q_stages % 2 ^ 1U);
-      const Work share = share_of(work, group);
+      Work share = share_of(work, group);
+      if constexpr (Shape::choice.masked) {
+        share.skipped += unread[group];
+        unread[group] = share.count > 0 ? share.first - work.first : 0;
+      }
       rings.work(q_tiles, group) = share;
       const Mbarrier full = rings.full_q(stage, group);
       maybe_pause<Shape>(p.delay_seed);

@@ -47,6 +47,15 @@ struct Fa3ListedParameters : Fa3Parameters {
   int item_shift;
 };
 
+/// Parameters where rows see keys between two ends.
+struct Fa3MaskedParameters : Fa3Parameters {
+  int begin;  ///< query i sees no key below i + begin
+
+  /// The first key that `query` sees; where it sees none, any that is not below past_key().
+  __device__ int first_key(int query) const { return max(0, query + begin); }
+  __device__ bool has_first_keys() const { return begin > -beyond_all_keys; }
+};
+
 /// One output tile or its part of a split, a block's or what of it is for a warpgroup. All that
 /// takes a division is worked out by the thread that loads: nobody waits for it.
 struct alignas(16) Fa3Work {
@@ -94,6 +103,10 @@ __device__ __forceinline__ const Fa3Parameters& bounds_of(const Fa3Parameters& p
 __device__ __forceinline__ const Fa3RaggedWork& bounds_of(const Fa3Parameters&,
                                                           const Fa3RaggedWork& work) {
   return work;
+}
+__device__ __forceinline__ const Fa3MaskedParameters& bounds_of(const Fa3MaskedParameters& p,
+                                                                const Fa3Work&) {
+  return p;
 }
 /// Row of Q and O in which query 0 lies.
 __device__ __forceinline__ int first_query_of(const Fa3Work&) {

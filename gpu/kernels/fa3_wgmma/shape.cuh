@@ -24,6 +24,7 @@ struct Fa3Choice {
   bool delays = false;     ///< Delays
   bool ragged = false;     ///< lengths that the device knows, K and V in pages (ragged.cuh)
   bool lists = false;      ///< lists of the keys that a block's rows see
+  bool masked = false;     ///< windows
 };
 
 /// The choice with one more of the fields that are false by default.
@@ -79,7 +80,9 @@ struct Fa3Shape {
   /// description still: one description more than stages.
   using Work = std::conditional_t<choice.ragged, Fa3RaggedWork,
                                   std::conditional_t<choice.lists, Fa3ListedWork, Fa3Work>>;
-  using Parameters = std::conditional_t<choice.lists, Fa3ListedParameters, Fa3Parameters>;
+  using Parameters =
+      std::conditional_t<choice.lists, Fa3ListedParameters,
+                         std::conditional_t<choice.masked, Fa3MaskedParameters, Fa3Parameters>>;
   static constexpr int works = q_stages + 1, work_bytes = sizeof(Work);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   /// Numbers of output tiles on their way from the thread that takes them to the other loading
@@ -90,7 +93,12 @@ struct Fa3Shape {
   static_assert(warpgroup_threads * (loader_registers + consumers * consumer_registers) <=
                 registers_of_block(threads));
   static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
-  static_assert(!choice.lists || !(choice.ragged || choice.splits));
+  static_assert(choice.lists + choice.ragged + choice.splits + choice.masked <= 1);
+  /// First keys of two groups' windows are so many key tiles apart. As many may wait for a group's
+  /// next work before they are given back (Fa3Loader::unread).
+  static constexpr int most_unread = (group_rows * (consumers - 1) + Bc - 1) / Bc;
+  static_assert(!choice.masked || (choice.overlap && !choice.ping_pong && Bc <= 64 &&
+                                   most_unread < k_stages && most_unread < v_stages));
   static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
 };
 

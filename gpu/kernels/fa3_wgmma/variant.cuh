@@ -54,17 +54,20 @@ struct Fa3Variant {
   void (*kernel)(Fa3Parameters);
   void (*ragged)(Fa3RaggedParameters);  ///< instead, where the choice says so
   void (*listed)(Fa3ListedParameters);  ///< so too
+  void (*masked)(Fa3MaskedParameters);  ///< so too
 };
 
 template <Executor home, typename T, Fa3Choice choice>
 constexpr Fa3Variant fa3_variant() {
   using Sizes = Fa3Shape<T, choice>;
   Fa3Variant variant{choice,  Sizes::Br, Sizes::threads, Sizes::shared_bytes,
-                     nullptr, nullptr,   nullptr};
+                     nullptr, nullptr,   nullptr,        nullptr};
   if constexpr (choice.ragged) {
     variant.ragged = fa3_ragged<home, Sizes>;
   } else if constexpr (choice.lists) {
     variant.listed = fa3_wgmma<home, Sizes>;
+  } else if constexpr (choice.masked) {
+    variant.masked = fa3_wgmma<home, Sizes>;
   } else {
     variant.kernel = fa3_wgmma<home, Sizes>;
   }

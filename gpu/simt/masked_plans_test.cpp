@@ -1,0 +1,57 @@
+// What fa3_wgmma offers for windows, and how it refuses the rest.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/attention/problem.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
+
+namespace attest {
+namespace {
+
+const KernelInfo& fa3_wgmma() {
+  return *find_kernel("fa3_wgmma", Executor::simt);
+}
+std::string refusal(const Problem& problem, const Plan& plan) {
+  return why_unsupported(fa3_wgmma(), problem, plan).value_or("");
+}
+
+TEST(MaskedPlans, AreOfOneTileForEachHeadDimAndOthersAreRefusedByName) {
+  for (const std::string mask : {"window_top_left left70", "window_bottom_right left9 right0"}) {
+    for (const std::string head_dim : {"d8", "d64", "d96", "d128", "d192", "d256"}) {
+      const Problem problem = problem_from_string("h4/2 q130 k200 " + head_dim + " bf16 " + mask);
+      const std::vector<Plan> plans = fa3_wgmma().plans(problem);
+      EXPECT_GT(plans.size(), 3U) << to_string(problem);
+      for (const Plan& plan : plans) {
+        EXPECT_EQ(why_unsupported(fa3_wgmma(), problem, plan), std::nullopt) << to_string(plan);
+        EXPECT_EQ(plan.key_tile, 64) << to_string(plan);
+        EXPECT_EQ(plan.query_tile, plans.front().query_tile) << to_string(plan);
+      }
+      for (const auto field : {&Plan::key_splits, &Plan::pack_gqa, &Plan::ping_pong}) {
+        Plan other = plans.front();
+        other.*field = 2;
+        EXPECT_NE(refusal(problem, other).find("compiled for windows"), std::string::npos)
+            << to_string(other);
+      }
+    }
+  }
+}
+
+TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideAWindow) {
+  const Problem window = problem_from_string("n256 d64 fp16 window_top_left left9 right0");
+  const Plan plan = fa3_wgmma().plans(window).front();
+  for (const std::string what : {" lengths3", " lists5 listrows128 listkeys64"}) {
+    const Problem problem = problem_from_string(to_string(window) + what);
+    EXPECT_TRUE(fa3_wgmma().plans(problem).empty()) << what;
+    EXPECT_NE(refusal(problem, plan).find("allowed: without lengths and lists of keys"),
+              std::string::npos)
+        << refusal(problem, plan);
+  }
+  EXPECT_NE(fa3_wgmma().unsupported_in_pages(window, plan), std::nullopt);
+}
+
+}  // namespace
+}  // namespace attest
