@@ -120,7 +120,7 @@ struct DependentLaunch {
 };
 
 /// What the weights of a row are formed below, in an online softmax.
-struct Reference {
+struct WeightReference {
   enum Value : std::int64_t {
     lagging = 1,  ///< a score that was the largest once, and still is nearly: few tiles rescale O
     maximum       ///< the largest score so far, whose weight is 1 and hence not rounded
@@ -174,7 +174,7 @@ struct Plan {
   std::int64_t combine = 0;         ///< Combine
   std::int64_t cascade = 0;         ///< Cascade
   std::int64_t dependent_launch = 0;  ///< DependentLaunch
-  std::int64_t reference = 0;         ///< Reference
+  std::int64_t reference = 0;         ///< WeightReference
   std::int64_t dq_sum = 0;            ///< DqSum
   std::int64_t ranks = 0;             ///< P: processes that have a part of each sequence
   std::int64_t distribution = 0;      ///< Distribution

@@ -26,7 +26,7 @@ TEST(LaggingErrors, AKernelErrsLessWhereEveryTilesMaximumIsLookedFor) {
     const Problem problem = problem_from_string("h1 q192 k512 d64 bf16 " + mask);
     Plan plan = find_kernel("fa3_wgmma", Executor::simt)->plans(problem).front();
     const double lagging = rmse(problem, plan);
-    plan.reference = Reference::maximum;
+    plan.reference = WeightReference::maximum;
     EXPECT_LT(rmse(problem, plan), lagging) << to_string(problem);
   }
 }

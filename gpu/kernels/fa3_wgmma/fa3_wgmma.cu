@@ -235,8 +235,8 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
            "; compiled for this head_dim, with any key_splits from 2 on for 2: " +
            plans_where(variants(problem), is_dense);
   }
-  if (plan.reference < 0 || plan.reference > Reference::maximum) {
-    return outside("reference", plan.reference, "0 to " + std::to_string(Reference::maximum));
+  if (plan.reference < 0 || plan.reference > WeightReference::maximum) {
+    return outside("reference", plan.reference, "0 to " + std::to_string(WeightReference::maximum));
   }
   if (plan.pack_gqa < 0 || plan.pack_gqa > PackGqa::yes) {
     return outside("pack_gqa", plan.pack_gqa, "0 to " + std::to_string(PackGqa::yes));
@@ -336,7 +336,7 @@ std::vector<Plan> plans(const Problem& problem) {
   }
   if (all.size() == for_one_query) return all;
   Plan first = all[for_one_query];
-  first.reference = Reference::maximum;
+  first.reference = WeightReference::maximum;
   add(first);
   first.reference = 0;
   if (problem.mask != Mask::none) {
@@ -398,7 +398,7 @@ Fa3Parameters parameters(const ForwardArguments& a) {
   p.reach = causal_reach(problem, p.queries, p.keys);
   const float c = problem.scale * log2_e;
   p.scales_first = !(c > 0.0F);
-  p.searches_first = p.scales_first || a.plan.reference == Reference::maximum;
+  p.searches_first = p.scales_first || a.plan.reference == WeightReference::maximum;
   p.c = p.scales_first ? 1.0F : c;
   p.factor = p.scales_first ? c : 1.0F;
   p.grid = grid_of(problem, a.plan);
@@ -481,7 +481,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           // A positive scale is part of the exponent's fused product; others multiply before.
           .scale_after_dot = !(problem.scale > 0.0F),
           .exp = ex2_approx(),
-          .reference_lag = plan.reference == Reference::maximum ? 0.0 : fa3_reference_lag,
+          .reference_lag = plan.reference == WeightReference::maximum ? 0.0 : fa3_reference_lag,
           .weight_format = problem.element_type,
           .rescale = Rescale::deferred,
           .blocks = blocks,
