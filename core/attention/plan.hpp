@@ -119,7 +119,7 @@ struct DependentLaunch {
   enum Value : std::int64_t { no = 1, yes };
 };
 
-/// What the weights of a row are formed below, in an online softmax.
+/// Score below which an online softmax forms the weights of a row.
 struct WeightReference {
   enum Value : std::int64_t {
     lagging = 1,  ///< a score that was the largest once, and still is nearly: few tiles rescale O
