@@ -13,7 +13,10 @@ namespace {
 /// RMSE of O of the executor's fa3_wgmma on normal inputs.
 double rmse(const Problem& problem, const Plan& plan) {
   const KernelInfo& kernel = *find_kernel("fa3_wgmma", Executor::simt);
-  ErrorsRow row{.the_case = {.kernel = kernel.name, .problem = problem, .plan = plan},
+  ErrorsRow row{.the_case = {.kernel = kernel.name,
+                             .problem = problem,
+                             .plan = plan,
+                             .inputs = {.family = "normal", .seed = 1}},
                 .kernel = &kernel};
   Devices devices;
   measure(row, devices.of(kernel), 0, {});

@@ -43,7 +43,7 @@
 #include "gpu/kernels/fa3_wgmma/output.cuh"
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
-#include "gpu/kernels/fa3_wgmma/visible_bits.hpp"
+#include "gpu/primitives/visible_bits.hpp"
 #include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/wgmma.cuh"
