@@ -25,8 +25,8 @@
 //   block's first, and K_0 is the last key tile that the rows see: key tiles come last first.
 // Masking
 //   Key tiles that no row of the warpgroup sees are given back unread (skip). Only tiles that hold
-//   a key some row does not see compare keys with rows; there S becomes -inf. What a row's window
-//   has of a tile is 64 bits (visible_bits.hpp).
+//   a key some row does not see compare keys with rows; there S becomes -inf. What a row sees
+//   of a tile within its window and of padded keys is 64 bits (visible_bits.hpp).
 // Waits
 //   full       a tile is read after its bytes have arrived (ring_cursor.cuh)
 //   empty      a tile is released when all warps have read it (ring_cursor.cuh)
@@ -64,7 +64,8 @@ struct Fa3Consumer : Fa3Thread {
 
   const typename Shape::Parameters& p;
   Fa3RingCursor<Shape> cursor;
-  int whole_from;  ///< masked: rows of the group see the first key of key tiles from here on
+  int whole_from;       ///< masked: rows of the group see the first key of key tiles from here on
+  std::uint64_t shown;  ///< masked: bits of the keys of a key tile that padding leaves
   float s[Bc / 2];
   float o[D / 2];
   unsigned weights[Bc / 16][4];
@@ -187,6 +188,7 @@ struct Fa3Consumer : Fa3Thread {
     }
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
+      read_padding(tile);
       weigh_seen(softmax, tile, masked);
       pack_weights();
       output().release_last_q();
@@ -254,10 +256,26 @@ struct Fa3Consumer : Fa3Thread {
     if constexpr (!Shape::choice.lists) return tile;
     return uniform(key_tile_of(cursor.work(), tile));
   }
+  /// Asks which keys of the key tile padding leaves. Products that were issued run meanwhile.
+  __device__ __forceinline__ void read_padding(int tile) {
+    if constexpr (Shape::choice.masked) {
+      shown = ~std::uint64_t{0};
+      if (p.key_mask == nullptr) return;
+      const std::uint8_t* const keys =
+          p.key_mask + static_cast<std::int64_t>(cursor.work().entry) * p.keys;
+      unsigned half[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int key = tile * Bc + 32 * i + lane();
+        half[i] = __ballot_sync(0xffffffffU, key < p.keys && keys[key] != 0);
+      }
+      shown = half[0] | std::uint64_t{half[1]} << 32;
+    }
+  }
   /// True if some row of the group does not see all keys of the key tile.
   __device__ __forceinline__ bool is_cut(int tile, int masked) const {
     if constexpr (Shape::choice.masked) {
-      return tile >= masked || tile < whole_from;
+      return tile >= masked || tile < whole_from || shown != ~std::uint64_t{0};
     } else {
       return tile >= masked;
     }
@@ -271,8 +289,10 @@ struct Fa3Consumer : Fa3Thread {
       const int query = min(row + 8 * h, bounds.queries - 1);
       const int past = bounds.past_key(query);
       if constexpr (Shape::choice.masked) {
-        const int lane_key = tile * Bc + 2 * (lane() % 4);
-        show(h, bits_between(p.first_key(query) - lane_key, past - lane_key));
+        const int first_key = tile * Bc;
+        const std::uint64_t visible =
+            shown & bits_between(p.first_key(query) - first_key, past - first_key);
+        show(h, visible >> 2 * (lane() % 4));
       } else {
         const int left = past - tile * Bc - 2 * (lane() % 4);
         hide_scores(s, h, left);
@@ -360,6 +380,7 @@ struct Fa3Consumer : Fa3Thread {
     issue_output(cursor.kv_tiles, adds);
     commit_products();
     pass_turn();
+    read_padding(tile);
     wait_for_products<1>();
     hold(s);
     const bool rescales = weigh(softmax, tile, masked, seen, cursor.kv_tiles + 1);

@@ -72,13 +72,13 @@ bool is_dense(const Fa3Variant& v) {
   return !v.choice.ragged && !v.choice.lists && !v.choice.masked;
 }
 
-/// True of problems for which there are variants of their own, for windows.
+/// True of problems for which there are variants of their own, for windows and padding.
 bool is_masked(const Problem& problem) {
-  return is_window(problem.mask);
+  return is_window(problem.mask) || problem.padding_seed != 0;
 }
 
 /// Variants that are compiled for fewer head dims: for lengths and pages, for lists of keys and, at
-/// all of these, for windows.
+/// all of these, for windows and padding.
 std::span<const Fa3Variant> special_variants(Problem problem) {
   problem.head_dim = problem.head_dim <= 64 ? 64 : problem.head_dim <= 128 ? 128 : largest_head_dim;
   return variants(problem);
@@ -133,21 +133,23 @@ std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan
   return std::nullopt;
 }
 
-/// Why a Plan cannot run with a window.
+/// Why a Plan cannot run with a window or padding.
 std::optional<std::string> why_not_masked(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0 || problem.length_seed != 0) {
-    return "the mask is a window; allowed: without lengths and lists of keys";
+    return "there is a window or padding; allowed: without lengths and lists of keys";
   }
   if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
   return "the plan is " + to_string(plan) +
-         "; compiled for windows and this head_dim, without pack_gqa: " +
+         "; compiled for windows, padding and this head_dim, without pack_gqa: " +
          plans_where(special_variants(problem), [](const auto& v) { return v.choice.masked; });
 }
 
 /// Why a Plan cannot run where entries have lengths, or K and V lie in pages.
 std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0) return "there are lists of keys; allowed: without lengths and pages";
-  if (is_masked(problem)) return "the mask is a window; allowed: without lengths and pages";
+  if (is_masked(problem)) {
+    return "there is a window or padding; allowed: without lengths and pages";
+  }
   if (problem.head_dim > largest_ragged_head_dim) {
     return "head_dim is " + std::to_string(problem.head_dim) +
            "; allowed with lengths and pages: 1 to " + std::to_string(largest_ragged_head_dim);
@@ -433,7 +435,8 @@ Fa3ListedParameters listed_parameters(const Fa3Variant& v, const Fa3Parameters& 
   return p;
 }
 
-Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const Problem& problem) {
+Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardArguments& a) {
+  const Problem& problem = a.problem;
   Fa3MaskedParameters p{};
   static_cast<Fa3Parameters&>(p) = dense;
   const Window& window = problem.window;
@@ -445,6 +448,7 @@ Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const Problem&
   if (is_window(problem.mask)) {
     p.reach = window.right < 0 ? beyond_all_keys : diagonal + clipped(window.right) + 1;
   }
+  p.key_mask = a.key_mask;
   return p;
 }
 
@@ -464,7 +468,7 @@ void run(const ForwardArguments& a, Device& device) {
     return;
   }
   if (v.choice.masked) {
-    launch_tiles(v.masked, v, masked_parameters(p, a.problem), a.plan, device);
+    launch_tiles(v.masked, v, masked_parameters(p, a), a.plan, device);
     return;
   }
   launch_tiles(v.kernel, v, p, a.plan, device);
@@ -502,7 +506,7 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
                Mask::window_bottom_right},
-     .features = {.lengths = true, .lists = true},
+     .features = {.lengths = true, .padding = true, .lists = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,

@@ -47,9 +47,10 @@ struct Fa3ListedParameters : Fa3Parameters {
   int item_shift;
 };
 
-/// Parameters where rows see keys between two ends.
+/// Parameters where rows see keys between two ends, of which padding may hide some.
 struct Fa3MaskedParameters : Fa3Parameters {
-  int begin;  ///< query i sees no key below i + begin
+  int begin;                     ///< query i sees no key below i + begin
+  const std::uint8_t* key_mask;  ///< [batch, keys], 0: hidden; null: none is
 
   /// The first key that `query` sees; where it sees none, any that is not below past_key().
   __device__ int first_key(int query) const { return max(0, query + begin); }

@@ -24,7 +24,7 @@ struct Fa3Choice {
   bool delays = false;     ///< Delays
   bool ragged = false;     ///< lengths that the device knows, K and V in pages (ragged.cuh)
   bool lists = false;      ///< lists of the keys that a block's rows see
-  bool masked = false;     ///< windows
+  bool masked = false;     ///< windows and padding
 };
 
 /// The choice with one more of the fields that are false by default.
