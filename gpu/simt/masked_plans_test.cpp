@@ -1,4 +1,4 @@
-// What fa3_wgmma offers for windows and padding, and how it refuses the rest.
+// What fa3_wgmma offers for windows, padding and softcaps, and how it refuses the rest.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -20,8 +20,8 @@ std::string refusal(const Problem& problem, const Plan& plan) {
 }
 
 TEST(MaskedPlans, AreOfOneTileForEachHeadDimAndOthersAreRefusedByName) {
-  for (const std::string mask :
-       {"window_top_left left70", "window_bottom_right left9 right0", "causal_top_left padding3"}) {
+  for (const std::string mask : {"window_top_left left70", "window_bottom_right left9 right0",
+                                 "causal_top_left padding3", "softcap20"}) {
     for (const std::string head_dim : {"d8", "d64", "d96", "d128", "d192", "d256"}) {
       const Problem problem = problem_from_string("h4/2 q130 k200 " + head_dim + " bf16 " + mask);
       const std::vector<Plan> plans = fa3_wgmma().plans(problem);
@@ -41,8 +41,8 @@ TEST(MaskedPlans, AreOfOneTileForEachHeadDimAndOthersAreRefusedByName) {
   }
 }
 
-TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideAWindowOrPadding) {
-  for (const std::string mask : {"window_top_left left9 right0", "padding3"}) {
+TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideAWindowPaddingOrASoftcap) {
+  for (const std::string mask : {"window_top_left left9 right0", "padding3", "softcap20"}) {
     const Problem masked = problem_from_string("n256 d64 fp16 " + mask);
     const Plan plan = fa3_wgmma().plans(masked).front();
     for (const std::string what : {" lengths3", " lists5 listrows128 listkeys64"}) {

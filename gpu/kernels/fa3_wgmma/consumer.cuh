@@ -46,6 +46,7 @@
 #include "gpu/primitives/visible_bits.hpp"
 #include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mma.cuh"
+#include "gpu/primitives/softcap.cuh"
 #include "gpu/primitives/wgmma.cuh"
 
 namespace attest {
@@ -310,7 +311,12 @@ struct Fa3Consumer : Fa3Thread {
     }
   }
   __device__ __forceinline__ void scale_scores() {
-    if (!p.scales_first) return;
+    if constexpr (Shape::choice.softcap) {
+#pragma unroll
+      for (float& x : s) x = softcapped(x, p.per_softcap, p.softcap);
+    } else {
+      if (!p.scales_first) return;
+    }
 #pragma unroll
     for (float& x : s) x *= p.factor;
   }
@@ -319,6 +325,8 @@ struct Fa3Consumer : Fa3Thread {
   /// rescaled by softmax.keep. K of the tile must not have been released.
   __device__ __forceinline__ bool weigh(Softmax& softmax, int place, int masked, int seen,
                                         unsigned n) {
+    // A tanh costs so much more than the search that scores are not tried unseen.
+    if constexpr (Shape::choice.softcap) return weigh_seen(softmax, place, masked);
     const int tile = key_tile(place);
     const bool is_unseen = tile < seen;
     // Where a row has no reference it would fail, and the scores be lost.

@@ -6,14 +6,14 @@ using namespace fa3_tiles::d256;
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __half, 256>() {
-  return fa3_variants_of<this_executor, __half, tiles, with(tiles, &Fa3Choice::splits),
-                         with(tiles, &Fa3Choice::masked)>;
+  return fa3_variants_of<this_executor, __half, tiles, with(tiles, &Fa3Choice::splits), masked,
+                         with(masked, &Fa3Choice::softcap)>;
 }
 
 template <>
 std::span<const Fa3Variant> fa3_variants<this_executor, __nv_bfloat16, 256>() {
   return fa3_variants_of<this_executor, __nv_bfloat16, tiles, with(tiles, &Fa3Choice::splits),
-                         with(tiles, &Fa3Choice::masked)>;
+                         masked, with(masked, &Fa3Choice::softcap)>;
 }
 
 }  // namespace attest

@@ -72,13 +72,19 @@ bool is_dense(const Fa3Variant& v) {
   return !v.choice.ragged && !v.choice.lists && !v.choice.masked;
 }
 
-/// True of problems for which there are variants of their own, for windows and padding.
+/// True of problems for which there are variants of their own, for windows, padding and
+/// softcaps.
 bool is_masked(const Problem& problem) {
-  return is_window(problem.mask) || problem.padding_seed != 0;
+  return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F;
+}
+
+/// True of variants for what the problem has of that.
+bool has_masks_of(const Fa3Variant& v, const Problem& problem) {
+  return v.choice.masked == is_masked(problem) && v.choice.softcap == (problem.softcap != 0.0F);
 }
 
 /// Variants that are compiled for fewer head dims: for lengths and pages, for lists of keys and, at
-/// all of these, for windows and padding.
+/// all of these, for windows, padding and softcaps.
 std::span<const Fa3Variant> special_variants(Problem problem) {
   problem.head_dim = problem.head_dim <= 64 ? 64 : problem.head_dim <= 128 ? 128 : largest_head_dim;
   return variants(problem);
@@ -91,10 +97,10 @@ const Fa3Variant* find_variant(const Problem& problem, const Plan& plan, bool is
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
   const bool has_lists = problem.list_seed != 0;
-  const bool has_masks = is_masked(problem), is_special = is_ragged || has_lists || has_masks;
+  const bool is_special = is_ragged || has_lists || is_masked(problem);
   for (const Fa3Variant& v : is_special ? special_variants(problem) : variants(problem)) {
     const bool is_meant =
-        v.choice.ragged == is_ragged && v.choice.lists == has_lists && v.choice.masked == has_masks;
+        v.choice.ragged == is_ragged && v.choice.lists == has_lists && has_masks_of(v, problem);
     if (is_meant && plan_of(v) == tiles) return &v;
   }
   return nullptr;
@@ -133,22 +139,23 @@ std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan
   return std::nullopt;
 }
 
-/// Why a Plan cannot run with a window or padding.
+/// Why a Plan cannot run with a window, padding or a softcap.
 std::optional<std::string> why_not_masked(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0 || problem.length_seed != 0) {
-    return "there is a window or padding; allowed: without lengths and lists of keys";
+    return "there is a window, padding or a softcap; allowed: without lengths and lists of keys";
   }
   if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
   return "the plan is " + to_string(plan) +
-         "; compiled for windows, padding and this head_dim, without pack_gqa: " +
-         plans_where(special_variants(problem), [](const auto& v) { return v.choice.masked; });
+         "; compiled for windows, padding, softcaps and this head_dim, without pack_gqa: " +
+         plans_where(special_variants(problem),
+                     [&](const auto& v) { return has_masks_of(v, problem); });
 }
 
 /// Why a Plan cannot run where entries have lengths, or K and V lie in pages.
 std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0) return "there are lists of keys; allowed: without lengths and pages";
   if (is_masked(problem)) {
-    return "there is a window or padding; allowed: without lengths and pages";
+    return "there is a window, padding or a softcap; allowed: without lengths and pages";
   }
   if (problem.head_dim > largest_ragged_head_dim) {
     return "head_dim is " + std::to_string(problem.head_dim) +
@@ -325,9 +332,8 @@ std::vector<Plan> plans(const Problem& problem) {
   const auto add = [&](Plan plan) {
     if (!unsupported(problem, plan)) all.push_back(plan);
   };
-  const bool has_masks = is_masked(problem);
-  for (const Fa3Variant& v : has_masks ? special_variants(problem) : variants(problem)) {
-    if (has_masks ? !v.choice.masked : !is_dense(v)) continue;
+  for (const Fa3Variant& v : is_masked(problem) ? special_variants(problem) : variants(problem)) {
+    if (v.choice.ragged || v.choice.lists || !has_masks_of(v, problem)) continue;
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
     if (problem.mask != Mask::none) {
@@ -449,6 +455,11 @@ Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardA
     p.reach = window.right < 0 ? beyond_all_keys : diagonal + clipped(window.right) + 1;
   }
   p.key_mask = a.key_mask;
+  p.softcap = problem.softcap;
+  if (p.softcap == 0.0F) return p;
+  p.per_softcap = problem.scale / p.softcap;
+  p.c = 1.0F;
+  p.factor = log2_e;
   return p;
 }
 
@@ -483,7 +494,9 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   return {.score = hopper(),
           .value = hopper(),
           // A positive scale is part of the exponent's fused product; others multiply before.
-          .scale_after_dot = !(problem.scale > 0.0F),
+          .scale_after_dot = !(problem.scale > 0.0F) || problem.softcap != 0.0F,
+          // tanh, the quotient in its argument, which tanh damps by half, and the product.
+          .softcap_error = tanh_error + 2 * 0x1p-24,
           .exp = ex2_approx(),
           .reference_lag = plan.reference == WeightReference::maximum ? 0.0 : fa3_reference_lag,
           .weight_format = problem.element_type,
@@ -506,7 +519,7 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
                Mask::window_bottom_right},
-     .features = {.lengths = true, .padding = true, .lists = true},
+     .features = {.softcap = true, .lengths = true, .padding = true, .lists = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,

@@ -47,10 +47,13 @@ struct Fa3ListedParameters : Fa3Parameters {
   int item_shift;
 };
 
-/// Parameters where rows see keys between two ends, of which padding may hide some.
+/// Parameters where rows see keys between two ends, of which padding may hide some, and scores may
+/// have a softcap.
 struct Fa3MaskedParameters : Fa3Parameters {
   int begin;                     ///< query i sees no key below i + begin
   const std::uint8_t* key_mask;  ///< [batch, keys], 0: hidden; null: none is
+  float softcap;                 ///< 0: none; else c is 1, and factor log2(e)
+  float per_softcap;             ///< scale / softcap
 
   /// The first key that `query` sees; where it sees none, any that is not below past_key().
   __device__ int first_key(int query) const { return max(0, query + begin); }

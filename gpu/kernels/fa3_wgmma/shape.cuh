@@ -25,6 +25,7 @@ struct Fa3Choice {
   bool ragged = false;     ///< lengths that the device knows, K and V in pages (ragged.cuh)
   bool lists = false;      ///< lists of the keys that a block's rows see
   bool masked = false;     ///< windows and padding
+  bool softcap = false;    ///< of masked ones: scores have a softcap
 };
 
 /// The choice with one more of the fields that are false by default.
@@ -94,6 +95,7 @@ struct Fa3Shape {
                 registers_of_block(threads));
   static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
   static_assert(choice.lists + choice.ragged + choice.splits + choice.masked <= 1);
+  static_assert(!choice.softcap || choice.masked);
   /// First keys of two groups' windows are so many key tiles apart. As many may wait for a group's
   /// next work before they are given back (Fa3Loader::unread).
   static constexpr int most_unread = (group_rows * (consumers - 1) + Bc - 1) / Bc;

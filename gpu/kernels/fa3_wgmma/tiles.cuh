@@ -38,6 +38,8 @@ inline constexpr Fa3Choice listed{.dim = 64,
                                   .overlap = true,
                                   .lists = true};
 
+inline constexpr Fa3Choice masked = with(shorter, &Fa3Choice::masked);
+
 }  // namespace d64
 
 namespace d96 {
@@ -73,6 +75,8 @@ inline constexpr Fa3Choice listed{.dim = 128,
                                   .overlap = true,
                                   .lists = true};
 
+inline constexpr Fa3Choice masked = with(overlapped, &Fa3Choice::masked);
+
 }  // namespace d128
 
 namespace d192 {
@@ -98,6 +102,8 @@ inline constexpr Fa3Choice tiles{.dim = 256,
                                  .q_stages = 1,
                                  .o_panels = 2,
                                  .overlap = true};
+
+inline constexpr Fa3Choice masked = with(tiles, &Fa3Choice::masked);
 
 }  // namespace d256
 

@@ -54,7 +54,7 @@ struct Fa3Variant {
   void (*kernel)(Fa3Parameters);
   void (*ragged)(Fa3RaggedParameters);  ///< instead, where the choice says so
   void (*listed)(Fa3ListedParameters);  ///< so too
-  void (*masked)(Fa3MaskedParameters);  ///< so too
+  void (*masked)(Fa3MaskedParameters);  ///< so too, also with a softcap
 };
 
 template <Executor home, typename T, Fa3Choice choice>
