@@ -468,6 +468,21 @@ def fp8_forward():
 
 
 @table
+def served():
+    """TFLOP/s of fa3_wgmma on prompts and on what diffusion models have, and its speed over peers in the same rounds."""
+    study = Study("serving_and_diffusion")
+    require_library(study, "cudnn_sdpa", "cuDNN 9.28.1")
+    rows = [("`fa3_wgmma`, bf16, H200", "N", "TFLOP/s", "over cuDNN 9.28.1", "over FlashAttention-3")]
+    for words, *which in (("one prompt, 32 heads over 8, D 128, causal", "h32/8", "d128"), ("B 2, H 24, D 64, full", "h24/24", "d64"),
+                          ("B 2, H 24, D 128, full", "h24/24", "d128")):
+        for length in (1024, 2048, 4096, 8192, 16384, 32768, 65536):
+            for row in study.all("fa3_wgmma", *which, f"q{length}"):
+                rows.append((words, f"{length:,}", f"{row['rate']:.0f}", *(f"{row[f'speed_over_{peer}']:.3f}x" for peer in ("cudnn_sdpa", "flash_attention_3"))))
+                words = ""
+    return markdown(*rows)
+
+
+@table
 def newest_peers():
     """Speeds of fa3_wgmma over the newest peers, by head dim."""
     study, peers = Study("peers_newest"), {"cudnn_sdpa": "cuDNN 9.28.1", "flash_attention_3": "FlashAttention-3", "flash_attention_4": "FlashAttention-4"}
