@@ -119,6 +119,11 @@ struct DependentLaunch {
   enum Value : std::int64_t { no = 1, yes };
 };
 
+/// Reads of a block's query tile; without one it is read once, before the first key tile.
+struct QueryReads {
+  enum Value : std::int64_t { every_tile = 1 };  ///< again before each key tile
+};
+
 /// Score below which an online softmax forms the weights of a row.
 struct WeightReference {
   enum Value : std::int64_t {
@@ -174,6 +179,7 @@ struct Plan {
   std::int64_t combine = 0;         ///< Combine
   std::int64_t cascade = 0;         ///< Cascade
   std::int64_t dependent_launch = 0;  ///< DependentLaunch
+  std::int64_t query_reads = 0;       ///< QueryReads
   std::int64_t reference = 0;         ///< WeightReference
   std::int64_t dq_sum = 0;            ///< DqSum
   std::int64_t ranks = 0;             ///< P: processes that have a part of each sequence

@@ -1,6 +1,6 @@
-// F, controlled pairs [claims F1, F2, O4, O5, O7, O8, D6, M3]: one register-tile kernel in which a
-// Plan changes one choice of the algorithm and nothing else, so that a study of two Plans with the
-// same tiles measures that choice.
+// F, controlled pairs [claims F1, F2, O4, O5, O7, O8, D6, M3, P8]: one register-tile kernel in
+// which a Plan changes one choice of the algorithm and nothing else, so that a study of two Plans
+// with the same tiles measures that choice.
 //
 // Idea
 //   The base is K7 without slices: FA2's order, statistics by shuffles, one division at the end,
@@ -9,6 +9,7 @@
 //     masked_tiles all          each score of each tile is compared with the mask [M3]
 //     exp library, exp2         expf; exp2f of scores that hold log2(e) by their scale [D6, O8]
 //     passes two                Q K^T for m and l, then again for the weights: no rescale [O7]
+//     query_reads every_tile    Q is read again before every key tile [P8]
 //     loop_order keys_outside   FA1: one block a head, O, m and l travel through device memory at
 //                               every key tile; as it is, and with every_step as FA1 has it [F1]
 // Resident
@@ -55,6 +56,7 @@ constexpr Form forms[] = {
     Form{.exp = ExpChoice::library},
     Form{.exp = ExpChoice::exp2},
     Form{.passes = Passes::two},
+    Form{.reads_queries_again = true},
     Form{.loop_order = LoopOrder::keys_outside},
     Form{.normalise = Normalise::every_step, .loop_order = LoopOrder::keys_outside}};
 
@@ -69,6 +71,7 @@ __device__ void visit_keys(const ForwardArguments& a, const HeadRows& x,
   const std::int64_t tile_visible = a.problem.visible_keys(last_query);  // later queries see more
   for (std::int64_t first_key = 0; first_key < tile_visible; first_key += Bc) {
     __syncthreads();  // (1)
+    if (form.reads_queries_again) load_widest(x.q, first_query, Br, D, D, tiles.Q);
     load_widest(x.k, first_key, Bc, D, D, tiles.K);
     if (step != FormStep::statistics) load_widest(x.v, first_key, Bc, D, tiles.V.stride, tiles.V);
     __syncthreads();  // (2)
@@ -89,7 +92,7 @@ __device__ void make_tile(const ForwardArguments& a, const TilePosition& tile) {
   const FormTiles<columns> tiles(Br, Bc, D);
   RegisterRows<TM, columns> rows;
 
-  load_widest(x.q, first_query, Br, D, D, tiles.Q);
+  if (!form.reads_queries_again) load_widest(x.q, first_query, Br, D, D, tiles.Q);
   if constexpr (form.passes == Passes::two) {
     visit_keys<form, FormStep::statistics>(a, x, tiles, at, first_query, rows);
     visit_keys<form, FormStep::values>(a, x, tiles, at, first_query, rows);
@@ -197,8 +200,9 @@ constexpr TileKernels kernels_of() {
 template <int index>
 constexpr std::array variants_of{RegisterVariant{TM, TN, 8, 1, kernels_of<index, 8>()},
                                  RegisterVariant{TM, TN, 16, 1, kernels_of<index, 16>()}};
-constexpr std::array variants{variants_of<0>, variants_of<1>, variants_of<2>, variants_of<3>,
-                              variants_of<4>, variants_of<5>, variants_of<6>, variants_of<7>};
+constexpr std::array variants{variants_of<0>, variants_of<1>, variants_of<2>,
+                              variants_of<3>, variants_of<4>, variants_of<5>,
+                              variants_of<6>, variants_of<7>, variants_of<8>};
 
 Plan with_form(Plan plan, const Form& form) {
   plan.normalise = form.normalise;
@@ -206,6 +210,7 @@ Plan with_form(Plan plan, const Form& form) {
   plan.exp = form.exp;
   plan.passes = form.passes;
   plan.loop_order = form.loop_order;
+  plan.query_reads = form.reads_queries_again ? QueryReads::every_tile : 0;
   return plan;
 }
 
@@ -274,7 +279,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
 const KernelRegistration registration{
     {.name = "f_controlled_pairs",
      .summary = "one register-tile kernel whose Plan changes one choice of the algorithm at a time",
-     .source = "F1, F2, O4, O5, O7, O8, D6, M3",
+     .source = "F1, F2, O4, O5, O7, O8, D6, M3, P8",
      .executor = this_executor,
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp32},

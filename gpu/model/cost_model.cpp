@@ -55,6 +55,17 @@ std::int64_t loaded_keys(const Problem& problem, const Tiling& tiling) {
   return keys;
 }
 
+/// Rows of Q that the blocks of one head load together.
+std::int64_t loaded_queries(const Problem& problem, const Tiling& tiling) {
+  if (!tiling.reads_queries_again) return problem.query_len;
+  std::int64_t queries = 0;
+  for (std::int64_t tile = 0; tile < query_tiles(problem, tiling); ++tile) {
+    const KeyRange visited = visited_key_tiles(problem, tiling, tile);
+    queries += queries_of(problem, tiling, tile).size() * (visited.end - visited.begin);
+  }
+  return queries;
+}
+
 /// Scores of one head in visited tiles.
 std::int64_t seen_scores(const Problem& problem, const Tiling& tiling) {
   std::int64_t scores = 0;
@@ -115,7 +126,7 @@ Traffic keys_outside(const Problem& problem, const Tiling& tiling) {
 Traffic queries_outside(const Problem& problem, const Tiling& tiling) {
   const double e = element_bytes(problem);
   const std::int64_t keys = loaded_keys(problem, tiling);
-  return {.q = e * elements(problem, problem.query_len, problem.head_dim),
+  return {.q = e * elements(problem, loaded_queries(problem, tiling), problem.head_dim),
           .k = e * elements(problem, keys, problem.head_dim) * d(tiling.passes),
           .v = e * elements(problem, keys, problem.output_dim()),
           .o_written = e * elements(problem, problem.query_len, problem.output_dim()),
@@ -144,6 +155,7 @@ Tiling tiling_of(const KernelInfo& kernel, const Problem& problem, const Plan& p
   return {.query_tile = plan.query_tile,
           .key_tile = plan.key_tile,
           .passes = plan.passes == Passes::two ? 2 : 1,
+          .reads_queries_again = plan.query_reads == QueryReads::every_tile,
           .score_reads = kernel.dataflow == Dataflow::standard ? 3 : 1,
           .first_row = kernel.first_row ? kernel.first_row(problem, plan) : 0};
 }

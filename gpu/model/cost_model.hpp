@@ -19,6 +19,8 @@ struct Tiling {
   std::int64_t key_tile = 1;    ///< Bc
   /// 2: K is read and Q K^T is formed twice, first for the statistics (O7).
   std::int64_t passes = 1;
+  /// Dataflow::queries_outside: a query tile is read before each of its key tiles (QueryReads).
+  bool reads_queries_again = false;
   /// Dataflow::standard: times that the softmax reads S. 3: for maximum, sum and weights.
   std::int64_t score_reads = 1;
   /// Query that query tile 0 begins with, above -query_tile and at most 0 (KernelInfo::first_row).

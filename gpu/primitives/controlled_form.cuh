@@ -25,6 +25,7 @@ struct Form {
   ExpChoice::Value exp = ExpChoice::fast;
   Passes::Value passes = Passes::one;
   LoopOrder::Value loop_order = LoopOrder::queries_outside;
+  bool reads_queries_again = false;  ///< QueryReads::every_tile
 };
 
 template <ExpChoice::Value choice>

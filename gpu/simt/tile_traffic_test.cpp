@@ -49,5 +49,26 @@ TEST(TileTraffic, TilesOfFa3LoadTheKeyTilesThatTheirRowsSeeWhicheverIsTheShortOn
   }
 }
 
+TEST(TileTraffic, QueriesThatDoNotStayAreLoadedOnceAKeyTile) {
+  const KernelInfo* kernel = find_kernel("f_controlled_pairs", Executor::simt);
+  ASSERT_NE(kernel, nullptr);
+  for (const std::string mask : {"none", "causal_top_left", "causal_bottom_right"}) {
+    const Problem problem = problem_from_string("h2 q70 k100 d40 fp32 " + mask);
+    std::int64_t counted = 0;
+    for (const Plan& plan : kernel->plans(problem)) {
+      if (plan.query_reads != QueryReads::every_tile) continue;
+      const Traffic law =
+          traffic_without_cache(kernel->dataflow, problem, tiling_of(*kernel, problem, plan));
+      EXPECT_EQ(static_cast<double>(loaded_bytes(*kernel, problem, plan)), law.read())
+          << to_string(problem) << ", " << to_string(plan);
+      Plan staying = plan;
+      staying.query_reads = 0;
+      EXPECT_GT(loaded_bytes(*kernel, problem, plan), loaded_bytes(*kernel, problem, staying));
+      ++counted;
+    }
+    EXPECT_GE(counted, 3);
+  }
+}
+
 }  // namespace
 }  // namespace attest
