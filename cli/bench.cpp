@@ -52,7 +52,7 @@ ExitCode run_bench(const BenchOptions& options) {
   const std::string device = device_of(kernels.front()->executor).description();
   const auto paging =
       options.layouts ? std::optional(asked_paging("--layouts", *options.layouts)) : std::nullopt;
-  const BenchmarkPoints chosen = benchmark_points(kernels, problems, gpu_name_in(device), paging);
+  const BenchmarkPoints chosen = benchmark_points(kernels, problems, device, paging);
   if (chosen.points.empty()) {
     throw InvalidInput(fmt::format("bench: none of the kernels runs any of the problems; {}",
                                    chosen.why_left_out));

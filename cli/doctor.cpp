@@ -9,6 +9,7 @@
 #include "cli/selection.hpp"
 #include "core/base/error.hpp"
 #include "core/records/provenance.hpp"
+#include "core/run/card.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/mutants.hpp"
 #include "core/run/registry.hpp"
@@ -63,6 +64,12 @@ void print_state(Device& gpu) {
   fmt::print("counters   {}\n", reason.empty() ? "hardware counters can be read" : reason);
 }
 
+void print_card(const Device& gpu) {
+  const std::string description = gpu.description();
+  fmt::print("card       {}: default Plans {}\n", to_string(card_in(description)),
+             where_plans_are_from(description));
+}
+
 ExitCode doctor() {
   const Provenance provenance = current_provenance("");
   fmt::print("build      commit {}{}, {}, {}{}\n", provenance.commit,
@@ -81,6 +88,7 @@ ExitCode doctor() {
   const bool has_gpu = why_unavailable(Executor::gpu).empty();
   if (has_gpu) print_state(*make_device(Executor::gpu));
   print_tuned(embedded_tuning_table());
+  if (has_gpu) print_card(*make_device(Executor::gpu));
   std::size_t kernels = 0;
   for (const KernelInfo& kernel : all_kernels()) kernels += kernel.role != KernelRole::mutant;
   const std::string no_mutants = why_no_mutants();

@@ -32,10 +32,11 @@ constexpr std::array<std::string_view, 6> product_choices{"tf32",    "tf32_x3", 
 constexpr std::array<std::string_view, 4> key_split_rules{"fixed_keys", "own", "even", "stream"};
 constexpr std::array<std::string_view, 3> combines{"last_block", "second_kernel", "cluster"};
 
+constexpr std::array<std::string_view, 2> references{"lagging", "maximum"};
 constexpr std::array<std::string_view, 2> dq_sums{"fp32", "s32"};
 constexpr std::array<std::string_view, 3> distributions{"contiguous", "zigzag", "stripe"};
 
-constexpr std::array<PlanField, 30> fields{{
+constexpr std::array<PlanField, 31> fields{{
     {"query_tile", "qt", &Plan::query_tile},
     {"key_tile", "kt", &Plan::key_tile},
     {"key_splits", "ks", &Plan::key_splits},
@@ -63,6 +64,7 @@ constexpr std::array<PlanField, 30> fields{{
     {"combine", "", &Plan::combine, combines},
     {"cascade", "", &Plan::cascade, no_or_yes},
     {"dependent_launch", "", &Plan::dependent_launch, no_or_yes},
+    {"reference", "", &Plan::reference, references},
     {"dq_sum", "", &Plan::dq_sum, dq_sums},
     {"ranks", "r", &Plan::ranks},
     {"distribution", "", &Plan::distribution, distributions},

@@ -119,6 +119,14 @@ struct DependentLaunch {
   enum Value : std::int64_t { no = 1, yes };
 };
 
+/// Score below which an online softmax forms the weights of a row.
+struct WeightReference {
+  enum Value : std::int64_t {
+    lagging = 1,  ///< a score that was the largest once, and still is nearly: few tiles rescale O
+    maximum       ///< the largest score so far, whose weight is 1 and hence not rounded
+  };
+};
+
 /// Format in which the parts of dQ, one a key tile, are added in memory.
 struct DqSum {
   enum Value : std::int64_t {
@@ -166,6 +174,7 @@ struct Plan {
   std::int64_t combine = 0;         ///< Combine
   std::int64_t cascade = 0;         ///< Cascade
   std::int64_t dependent_launch = 0;  ///< DependentLaunch
+  std::int64_t reference = 0;         ///< WeightReference
   std::int64_t dq_sum = 0;            ///< DqSum
   std::int64_t ranks = 0;             ///< P: processes that have a part of each sequence
   std::int64_t distribution = 0;      ///< Distribution

@@ -122,12 +122,113 @@ TEST(DefaultPlan, OfAWindowIsNeverTakenFromARowOfAnother) {
   }
 }
 
-TEST(DefaultPlan, IsNeverTakenFromARowOfAnotherGpuOrKernel) {
+TEST(DefaultPlan, IsNeverTakenFromARowOfAnotherKernelOrArchitecture) {
   TunedPlan of_other_kernel = row_for(tuned_problem(), "qt32");
   of_other_kernel.key.kernel = "kernel_2";
   const TuningTable table =
-      table_of({row_for(tuned_problem(), "qt32", "NVIDIA H200 NVL"), of_other_kernel});
+      table_of({row_for(tuned_problem(), "qt32", "NVIDIA A100-SXM4-80GB"),
+                row_for(tuned_problem(), "qt32", "who knows"), of_other_kernel});
   EXPECT_EQ(choice_for(tuned_problem(), table).origin, DefaultPlan::Origin::first);
+}
+
+TEST(DefaultPlan, OnACardThatWasNotTunedIsTheNearestCardsAndSaysSo) {
+  const TuningTable table = table_of({row_for(tuned_problem(), "qt32", "NVIDIA H100 80GB HBM3"),
+                                      row_for(tuned_problem(), "qt64", "NVIDIA H200")});
+  const auto on = [&](std::string_view card) {
+    return *default_plan(kernel_offering({first, second, third}), tuned_problem(), card, table);
+  };
+  EXPECT_EQ(on("NVIDIA H100 NVL").plan, second);
+  EXPECT_EQ(on("NVIDIA H20").plan, third);
+  EXPECT_EQ(on("NVIDIA H300, sm_90, 132 SMs, 4.7 TB/s").plan, third);
+  EXPECT_EQ(on("NVIDIA B200, sm_100, 148 SMs").plan, first);
+  EXPECT_EQ(on("NVIDIA H100 NVL").origin, DefaultPlan::Origin::tuned);
+  EXPECT_NEAR(on("NVIDIA H100 NVL").card_octaves, 0.2193, 1e-4);
+  EXPECT_EQ(to_string(on("NVIDIA H100 NVL")),
+            "tuned on NVIDIA H100 80GB HBM3, the nearest card to NVIDIA H100 NVL, for " +
+                to_string(tuned_problem()));
+  EXPECT_EQ(to_string(on("NVIDIA H200")), "tuned on NVIDIA H200 for " + to_string(tuned_problem()));
+}
+
+// Half an octave lies between an H100 and an H200.
+TEST(DefaultPlan, TakesTheNextCardsOwnBucketsBeforeItsOwnCardsNextOnes) {
+  Problem longer = tuned_problem();
+  longer.query_len *= 2;
+  const TunedPlan here = row_for(longer, "qt32"),
+                  there = row_for(tuned_problem(), "qt64", "NVIDIA H100 80GB HBM3"),
+                  far = row_for(tuned_problem(), "qt64", "NVIDIA H20");
+  EXPECT_EQ(choice_for(tuned_problem(), table_of({here, there})).plan, third);
+  EXPECT_EQ(choice_for(tuned_problem(), table_of({here, far})).plan, second);
+  EXPECT_EQ(choice_for(longer, table_of({here, there})).plan, second);
+}
+
+KernelInfo kernel_that_cuts_keys(std::vector<Plan> plans) {
+  KernelInfo kernel = kernel_offering(std::move(plans));
+  kernel.unsupported = [](const Problem&, const Plan&) { return std::nullopt; };
+  return kernel;
+}
+
+TEST(DefaultPlan, CutsKeysIntoAsManyPartsAnSmAsOnTheCardThatItIsFrom) {
+  const Plan split{.query_tile = 16, .key_splits = 17};
+  const TuningTable table = table_of({row_for(tuned_problem(), to_string(split))});
+  KernelInfo kernel = kernel_that_cuts_keys({first, split});
+  const auto splits_on = [&](std::string_view card) {
+    return default_plan(kernel, tuned_problem(), card, table)->plan.key_splits;
+  };
+  EXPECT_EQ(splits_on("NVIDIA H200"), 17);
+  EXPECT_EQ(splits_on("NVIDIA H200 NVL"), 17);
+  EXPECT_EQ(splits_on("NVIDIA H100 PCIe"), 15);          // 17 * 114 / 132 = 14.7
+  EXPECT_EQ(splits_on("NVIDIA H20"), 10);                // 17 * 78 / 132 = 10.05
+  EXPECT_EQ(splits_on("NVIDIA H200, sm_90, 1 SMs"), 1);  // never none
+  EXPECT_EQ(splits_on("NVIDIA H200, sm_90, 264 SMs"), 34);
+  EXPECT_EQ(to_string(*default_plan(kernel, tuned_problem(), "NVIDIA H20", table)),
+            "tuned on NVIDIA H200, the nearest card to NVIDIA H20, for " +
+                to_string(tuned_problem()) + "; keys cut for 78 SMs instead of 132");
+  kernel.unsupported = [](const Problem&, const Plan& plan) -> std::optional<std::string> {
+    if (plan.key_splits == 10) return "10 is one too many";
+    return std::nullopt;
+  };
+  EXPECT_EQ(splits_on("NVIDIA H20"), 17);
+  EXPECT_EQ(splits_on("NVIDIA H100 PCIe"), 15);
+  kernel.unsupported = nullptr;  // it takes what it offers
+  EXPECT_EQ(splits_on("NVIDIA H100 PCIe"), 17);
+}
+
+TEST(DefaultPlan, OfAKernelsOwnIsCutForTheSmsOfTheCardToo) {
+  const auto keys_on = [](std::int64_t keys, bool is_rule, std::string_view card) {
+    KernelInfo kernel = kernel_that_cuts_keys({Plan{.query_tile = 16, .split_keys = keys}});
+    kernel.has_plan_rule = is_rule;
+    return default_plan(kernel, tuned_problem(), card, {})->plan.split_keys;
+  };
+  for (const bool is_rule : {true, false}) {
+    EXPECT_EQ(keys_on(512, is_rule, "NVIDIA H200"), 512);
+    EXPECT_EQ(keys_on(512, is_rule, "who knows"), 512);
+    EXPECT_EQ(keys_on(512, is_rule, "NVIDIA H20"), 896);        // 866.5, in steps of 128
+    EXPECT_EQ(keys_on(512, is_rule, "NVIDIA H100 PCIe"), 640);  // 592.8
+    EXPECT_EQ(keys_on(192, is_rule, "NVIDIA H20"), 320);        // 324.9, in steps of 64
+    EXPECT_EQ(keys_on(64, is_rule, "NVIDIA H100 PCIe"), 64);
+    EXPECT_EQ(keys_on(64, is_rule, "NVIDIA H300, sm_90, 1000 SMs"), 64);
+  }
+  KernelInfo kernel = kernel_that_cuts_keys({Plan{.query_tile = 16, .split_keys = 512}});
+  kernel.has_plan_rule = true;
+  EXPECT_EQ(to_string(*default_plan(kernel, tuned_problem(), "NVIDIA H20", {})),
+            "the kernel's rule for these lengths and heads; keys cut for 78 SMs instead of 132");
+}
+
+TEST(WherePlansAreFrom, IsTheNearestCardOfTheTable) {
+  const TuningTable table = table_of({row_for(tuned_problem(), "qt32", "NVIDIA H100 80GB HBM3"),
+                                      row_for(tuned_problem(), "qt64", "NVIDIA H200")});
+  EXPECT_EQ(where_plans_are_from("NVIDIA H200, sm_90, 132 SMs", table), "tuned on this card");
+  EXPECT_EQ(where_plans_are_from("NVIDIA H200, sm_90, 66 SMs", table),
+            "tuned on this card; keys cut for 66 SMs instead of 132");
+  EXPECT_EQ(where_plans_are_from("NVIDIA H100 NVL", table),
+            "of NVIDIA H100 80GB HBM3, the nearest card that was tuned, 0.2 octaves away");
+  EXPECT_EQ(where_plans_are_from("NVIDIA H20", table),
+            "of NVIDIA H200, the nearest card that was tuned, 1.3 octaves away; keys cut for 78 "
+            "SMs instead of 132");
+  EXPECT_EQ(where_plans_are_from("NVIDIA B200, sm_100, 148 SMs", table),
+            "kernels' own: no card of this architecture was tuned");
+  EXPECT_EQ(where_plans_are_from("NVIDIA H200", {}),
+            "kernels' own: no card of this architecture was tuned");
 }
 
 TEST(DefaultPlan, MayBeTheWinnerOfOtherLengthsAndHeadsAndSaysSo) {

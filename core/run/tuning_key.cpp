@@ -90,8 +90,7 @@ TuningKey tuning_key(std::string_view kernel, const Problem& problem, std::strin
 }
 
 std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b) {
-  const bool are_alike = a.kernel == b.kernel && a.gpu == b.gpu;
-  if (!are_alike || a.problem.size() != b.problem.size()) return std::nullopt;
+  if (a.kernel != b.kernel || a.problem.size() != b.problem.size()) return std::nullopt;
   int sum = 0;
   bool is_for_few_queries = false;
   for (std::size_t i = 0; i < a.problem.size(); ++i) {

@@ -42,7 +42,8 @@ struct TuningKey {
 /// Distance of two keys: octaves of heads, query_len and key_len, added up. Nothing when they
 /// differ in anything else: a Plan that won there says nothing here [C31]. A mask without alignment
 /// is either. Few queries (16 and fewer) are near nothing but their own buckets: how their keys are
-/// best split depends on every size.
+/// best split depends on every size. The GPUs are not compared: cards have a distance of their own
+/// (core/run/card.hpp).
 [[nodiscard]] std::optional<int> octaves_between(const TuningKey& a, const TuningKey& b);
 
 /// The GPU's name in Device::description(), which begins with it.

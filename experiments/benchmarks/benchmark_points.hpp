@@ -36,10 +36,10 @@ struct BenchmarkPoints {
   std::string why_left_out{};  ///< of the first of them
 };
 
-/// Every kernel on every problem that it runs, with the Plan tuned for `gpu` where there is one, K
-/// and V in these pages; nothing: as default_paging() says. Throws InvalidInput for pages that a
-/// problem cannot have, or that are not timed.
-/// Kernels that are wrong by design are no kernels here.
+/// Every kernel on every problem that it runs, with its default Plan for `gpu` (a description or
+/// a name), K and V in these pages; nothing: as default_paging() says. Throws InvalidInput for
+/// pages that a problem cannot have, or that are not timed. Kernels that are wrong by design are no
+/// kernels here.
 [[nodiscard]] BenchmarkPoints benchmark_points(const std::vector<const KernelInfo*>& kernels,
                                                const std::vector<Problem>& problems,
                                                std::string_view gpu,

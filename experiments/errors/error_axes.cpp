@@ -321,8 +321,7 @@ std::vector<ErrorsRow> rows_of(const ErrorsAxes& axes,
                   .key_order = order,
                   .truth = axes.truth,
                   .smooths_keys = axes.smooths_keys};
-    const std::string description = devices.of(kernel).description();
-    const std::string_view gpu = gpu_name_in(description);
+    const std::string gpu = devices.of(kernel).description();
     for (const Paging& paging : pagings.empty() ? std::vector{default_paging(kernel)} : pagings) {
       validate(paging, problem);
       row.the_case.layouts.paging = paging;

@@ -61,8 +61,8 @@ std::string tensors_of(const Point& point) {
 class Expander {
  public:
   Expander(const StudySpec& spec, const ExpansionContext& context)
-      : spec_(spec), context_(context), gpu_name_(context.gpu_name) {
-    if (gpu_name_.empty()) gpu_name_ = context.gpu->driver_name;
+      : spec_(spec), context_(context), gpu_(context.gpu_description) {
+    if (gpu_.empty()) gpu_ = context.gpu->driver_name;
   }
 
   Expansion expand() {
@@ -140,7 +140,7 @@ class Expander {
     if (chosen.kernel == nullptr) return skip(Skipped::By::kernel, what, chosen.why_not, axes);
     const KernelInfo& kernel = *chosen.kernel;
     const Problem& problem = at.problem;
-    const PlanChoice choice(kernel, problem, gpu_name_);
+    const PlanChoice choice(kernel, problem, gpu_);
     std::set<std::string> seen;
     for (const WantedPlan& wanted : wanted_plans(choice)) {
       AxisValues plan_axes = axes;
@@ -302,8 +302,7 @@ class Expander {
       }
       Case subject = point.subject;
       subject.kernel = baseline.kernel;
-      const auto picked =
-          PlanChoice(*chosen.kernel, subject.problem, gpu_name_).pick(baseline.plan);
+      const auto picked = PlanChoice(*chosen.kernel, subject.problem, gpu_).pick(baseline.plan);
       if (const auto* reason = std::get_if<std::string>(&picked)) {
         skip_it(*reason);
         continue;
@@ -349,7 +348,7 @@ class Expander {
   std::map<const Operation*, std::vector<ProblemPoint>> problems_;
   const StudySpec& spec_;
   const ExpansionContext& context_;
-  std::string gpu_name_;
+  std::string gpu_;
   Expansion expansion_;
   std::set<std::string> skipped_baselines_;
 };

@@ -122,12 +122,16 @@ std::vector<ProblemPoint> problems_of(const std::vector<Grid>& grids, const Oper
   return problems;
 }
 
-PlanChoice::PlanChoice(const KernelInfo& kernel, const Problem& problem, std::string_view gpu_name)
+PlanChoice::PlanChoice(const KernelInfo& kernel, const Problem& problem, std::string_view gpu)
     : kernel_(kernel), problem_(problem), offered_(kernel.plans(problem)) {
   std::erase_if(offered_, [&](const Plan& plan) {
     return why_unsupported(kernel, problem, plan).has_value();
   });
-  if (const auto choice = default_plan(kernel, problem, gpu_name)) default_ = choice->plan;
+  if (const auto choice = default_plan(kernel, problem, gpu)) {
+    default_ = choice->plan;
+    const bool is_scaled = choice->scaled_to != 0;  // to a value that no offered Plan need have
+    if (is_scaled && !why_unsupported(kernel, problem, default_)) offered_.push_back(default_);
+  }
   std::ranges::stable_sort(offered_, {},
                            [&](const Plan& plan) { return fields_apart(plan, default_); });
 }

@@ -33,8 +33,8 @@ struct ProblemPoint {
 /// Plans of one kernel for one problem, picked by some of their fields.
 class PlanChoice {
  public:
-  /// `gpu_name`: whose tuned Plans are the default.
-  PlanChoice(const KernelInfo& kernel, const Problem& problem, std::string_view gpu_name);
+  /// `gpu`, a description or a name: whose tuned Plans are the default.
+  PlanChoice(const KernelInfo& kernel, const Problem& problem, std::string_view gpu);
 
   /// A Plan with the fields that are set in `wanted` (key_splits 1: not split); the others as in
   /// the default Plan. Where the kernel does not offer that, nor takes it as a mixture of what it

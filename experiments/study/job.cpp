@@ -23,18 +23,18 @@ namespace attest {
 namespace {
 
 /// The row of the device table for this machine's GPU, else the one that was named.
-const GpuModel& model_of(const std::string& gpu_name, const std::string& named) {
+const GpuModel& model_of(std::string_view description, const std::string& named) {
   for (const GpuModel& gpu : all_gpu_models()) {
-    if (gpu.driver_name == gpu_name) return gpu;
+    if (gpu.driver_name == gpu_name_in(description)) return gpu;
   }
   return gpu_model_from_name(named);
 }
 
-/// Name of the GPU that runs a study's kernels here; empty where an executor does.
+/// Description of the GPU that runs a study's kernels here; empty where an executor does.
 std::string gpu_that_runs(const StudySpec& spec) {
   if (spec.executor.value_or(Executor::gpu) != Executor::gpu) return {};
   if (!why_unavailable(Executor::gpu).empty()) return {};
-  return std::string(gpu_name_in(make_device(Executor::gpu)->description()));
+  return make_device(Executor::gpu)->description();
 }
 
 bool asks_for(const StudySpec& spec, std::string_view metric) {
@@ -92,16 +92,15 @@ std::string program_and_build(const std::vector<std::string>& plugins) {
 
 const GpuModel& gpu_model_here(const std::string& device) {
   if (!why_unavailable(Executor::gpu).empty()) return gpu_model_from_name(device);
-  const std::string description = make_device(Executor::gpu)->description();
-  return model_of(std::string(gpu_name_in(description)), device);
+  return model_of(make_device(Executor::gpu)->description(), device);
 }
 
 Expansion expand_here(const StudySpec& spec, const std::string& device,
                       const StudyProgram& program) {
-  ExpansionContext context{.gpu_name = gpu_that_runs(spec),
+  ExpansionContext context{.gpu_description = gpu_that_runs(spec),
                            .has_gpu = why_unavailable(Executor::gpu).empty(),
                            .launches_of = program.launches_of};
-  context.gpu = &model_of(context.gpu_name, device);
+  context.gpu = &model_of(context.gpu_description, device);
   return expand(spec, context);
 }
 
@@ -117,7 +116,7 @@ StudyJob new_job(StudySpec spec, const std::filesystem::path& folder, RunSetting
   Expansion expansion = expand_here(spec, asked.device, program);
   asked.name = spec.name;
   asked.program = program_and_build(asked.plugins);
-  asked.gpu = gpu_that_runs(spec);
+  asked.gpu = gpu_name_in(gpu_that_runs(spec));
   // The file's budget is one of a GPU's time.
   if (!asked.time_budget_s && is_timed(expansion)) asked.time_budget_s = spec.time_budget_s;
   return {std::move(spec), std::move(expansion), ResultsFolder(folder), std::move(asked), part};
@@ -131,7 +130,7 @@ StudyJob resumed_job(StudySpec spec, const ResultsFolder& folder,
   apply_executor(spec, settings.executor);
   RunSettings here = settings;
   here.program = program_and_build(settings.plugins);
-  here.gpu = gpu_that_runs(spec);
+  here.gpu = gpu_name_in(gpu_that_runs(spec));
   folder.require_alike(here);
   if (time_budget_s) settings.time_budget_s = time_budget_s;
   Expansion expansion = expand_here(spec, settings.device, program);

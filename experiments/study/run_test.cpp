@@ -30,6 +30,7 @@ TEST_F(AStudy, TimesPointsBesideTheirBaseline) {
   EXPECT_EQ(record.labels.at("role"), "point");
   EXPECT_EQ(record.labels.at("baseline"), "rival");
   EXPECT_EQ(record.labels.at("cache"), "hot");
+  EXPECT_EQ(record.labels.at("plan_origin"), "the kernel's first: nothing like this was tuned");
   EXPECT_EQ(record.labels.at("axis.problem.key_len"), "n33 d8");
   EXPECT_FALSE(record.labels.contains("flags"));
   expect_time(value(record, "time"), 2);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/fnv1a.hpp"
+#include "core/run/default_plan.hpp"
 #include "experiments/timing/rounds.hpp"
 #include "gpu/model/cost_model.hpp"
 
@@ -70,6 +71,14 @@ void add_states(Record& record, const Measured& measured) {
   add_throttle(record, measured);
 }
 
+/// Where the Plan is from, if it is the one that is taken where none is given.
+void add_plan_origin(Record& record, const KernelInfo& kernel, const Case& subject) {
+  const std::string& gpu = record.provenance.device;
+  if (kernel.executor != Executor::gpu || gpu.empty() || subject.plan == Plan{}) return;
+  const auto choice = default_plan(kernel, subject.problem, gpu);
+  if (choice && choice->plan == subject.plan) record.labels["plan_origin"] = to_string(*choice);
+}
+
 }  // namespace
 
 void add_flag(Record& record, const std::string& flag) {
@@ -99,6 +108,7 @@ Record record_of(const StudySpec& spec, const TimedKernel& timed_kernel,
                 .provenance = provenance};
   for (const auto& [name, value] : timed_kernel.axes)
     record.labels["axis." + name] = text_of(value);
+  add_plan_origin(record, *timed_kernel.kernel, timed_kernel.subject);
   if (spec.in_graph) record.labels["launch"] = "graph";
   if (!spec.baselines.empty()) record.labels["baseline"] = spec.baselines.front().name;
   if (!timed_kernel.is_point()) record.labels["name"] = timed_kernel.baseline;

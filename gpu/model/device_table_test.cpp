@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/run/card.hpp"
 
 namespace attest {
 namespace {
@@ -20,6 +21,16 @@ TEST(DeviceTable, EveryDeviceIsFoundByItsNameAndSaysWhereItsNumbersAreFrom) {
   }
   EXPECT_EQ(names, (std::set<std::string_view>{"a100", "a6000", "h100", "h200", "t4"}));
   EXPECT_EQ(driver_names.size(), names.size());
+}
+
+// Default Plans of a device that is not here are asked for by its driver's name.
+TEST(DeviceTable, EveryDeviceIsAKnownCardWithTheSameFacts) {
+  for (const GpuModel& gpu : all_gpu_models()) {
+    const Card card = card_in(gpu.driver_name);
+    EXPECT_EQ(card.compute_capability, gpu.compute_capability) << gpu.name;
+    EXPECT_EQ(card.sms, gpu.sms) << gpu.name;
+    EXPECT_DOUBLE_EQ(card.terabytes_per_s * 1e12, gpu.dram_bytes_per_s) << gpu.name;
+  }
 }
 
 TEST(DeviceTable, AnUnknownDeviceIsRefusedWithTheAllowedOnes) {

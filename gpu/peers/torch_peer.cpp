@@ -61,6 +61,7 @@ Json request_of(const std::string& name, const PeerCall& call, const SharedMemor
                {"type", format_of(call.problem.element_type).name},
                {"mask", name_of(call.problem.mask)},
                {"scale", call.problem.scale},
+               {"softcap", call.problem.softcap},
                {"plan",
                 {{"query_tile", call.plan.query_tile},
                  {"key_tile", call.plan.key_tile},

@@ -67,6 +67,13 @@ std::optional<std::string> why_not_flash(const Problem& p, const Plan& plan) {
   return why_not_cudnn(p, plan);
 }
 
+/// tanh.approx.f32 errs by 2^-11 of itself [PTX ISA], and its argument was rounded twice.
+PrecisionPlan flash_3_precision(const Problem& problem, const Plan&) {
+  PrecisionPlan plan = fused_precision(problem);
+  plan.softcap_error = 0x1p-11 + 4 * 0x1p-24;
+  return plan;
+}
+
 /// Rows that see no key it says are 0, with an LSE of -infinity.
 std::optional<std::string> why_not_flash_4(const Problem& p, const Plan& plan) {
   Problem without_empty_rows = p;
@@ -193,11 +200,12 @@ const KernelRegistration flash_attention_3{
     kernel({.name = "flash_attention_3",
             .summary = "FlashAttention-3's forward pass (wheel fa3_fwd), in a Python worker",
             .types = {ElementType::bf16},
-            .precision = [](const Problem& p, const Plan&) { return fused_precision(p); },
+            .precision = flash_3_precision,
             .unsupported = why_not_flash,
             .source = "Q3; wheel fa3_fwd",
             .unavailable = why_no_flash_attention_3,
-            .compute_capabilities = hopper_alone})};
+            .compute_capabilities = hopper_alone,
+            .features = {.softcap = true}})};
 // Its source takes multiples of 8 up to 256. It compiles for each, so these are asked for. Weights
 // are added in fp32 before they are rounded, and O is rescaled whenever a maximum grows: it leaves
 // rescales out on Blackwell alone (flash_attn/cute/softmax.py).

@@ -82,6 +82,7 @@ class Problem:
             self.d_o, *self.outputs = (memory.tensor(request[name], DTYPES[request["type"]])
                                        for name in ("d_o", "dq", "dk", "dv"))
         self.is_causal = self.mask != "none"
+        self.softcap = request.get("softcap", 0.0)
         self.query_starts, self.key_starts, self.key_lengths = (self.integers(request, memory, name)
                                                                 for name in ("query_starts", "key_starts", "key_lengths"))
         self.most_queries, self.most_keys = request.get("most_queries"), request.get("most_keys")
@@ -129,13 +130,13 @@ def efficient(p):
 def flash_attention_3(p):
     import fa3_fwd._C  # noqa: F401, registers the operator
     q, k, v = (tensor.transpose(1, 2) for tensor in (p.q, p.k, p.v))
-    # As its own interface calls it (fa3_fwd_interface.py): no window, chunk, softcap; one split, so that a row's bits do not
-    # hang on its batch. The last three are scales of codes, [batch, KV heads].
+    # As its own interface calls it (fa3_fwd_interface.py): no chunk; one split, so that a row's bits do not hang on its batch.
+    # It has windows, the wheel is built without them. The last three are scales of codes, [batch, KV heads].
     without = [None] * 17 + [None if scales is None else scales[:, :, 0, 0] for scales in p.scales]
-    window, chunk, softcap, interleaved, metadata, splits, pack, margin = (-1, -1), 0, 0.0, True, None, 1, None, 0
+    window, chunk, interleaved, metadata, splits, pack, margin = (-1, -1), 0, True, None, 1, None, 0
 
     def run():
-        return torch.ops.fa3_fwd.fwd(q, k, v, *without, p.scale, p.is_causal, *window, chunk, softcap, interleaved, metadata,
+        return torch.ops.fa3_fwd.fwd(q, k, v, *without, p.scale, p.is_causal, *window, chunk, p.softcap, interleaved, metadata,
                                      splits, pack, margin)
     return run, lambda made: (made[0].transpose(1, 2), made[1])
 

@@ -40,6 +40,12 @@ int runtime_version() {
   return version;
 }
 
+/// 0 where the driver does not tell. A clock has two edges, and each carries a bit a wire.
+double memory_bytes_per_s(int ordinal) {
+  const double clock_hz = 1e3 * attribute(cudaDevAttrMemoryClockRate, ordinal);
+  return 2 * clock_hz * attribute(cudaDevAttrGlobalMemoryBusWidth, ordinal) / 8;
+}
+
 std::string pci_bus_id(int ordinal) {
   std::array<char, 32> id{};
   ATTEST_CUDA_CHECK(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), ordinal));
@@ -57,6 +63,7 @@ DeviceInfo device_info(int ordinal) {
       .compute_minor = properties.minor,
       .multiprocessors = properties.multiProcessorCount,
       .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+      .memory_bytes_per_s = memory_bytes_per_s(ordinal),
       .l2_bytes = properties.l2CacheSize,
       .shared_per_block_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlock),
       .shared_per_block_optin_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin),
@@ -73,10 +80,13 @@ DeviceInfo device_info(int ordinal) {
 }
 
 std::string to_string(const DeviceInfo& info) {
-  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, PCI {}, driver CUDA {}, runtime CUDA {}",
+  const std::string bandwidth = info.memory_bytes_per_s > 0
+                                    ? fmt::format("{:.1f} TB/s, ", info.memory_bytes_per_s / 1e12)
+                                    : "";
+  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, {}PCI {}, driver CUDA {}, runtime CUDA {}",
                      info.name, info.compute_major, info.compute_minor, info.multiprocessors,
-                     static_cast<double>(info.memory_bytes) / 0x1p30, info.pci_bus_id, info.driver,
-                     info.runtime);
+                     static_cast<double>(info.memory_bytes) / 0x1p30, bandwidth, info.pci_bus_id,
+                     info.driver, info.runtime);
 }
 
 std::string why_not_on(int major, int minor, bool all_gpus) {

@@ -11,6 +11,7 @@ struct DeviceInfo {
   int compute_major = 0, compute_minor = 0;
   int multiprocessors = 0;
   std::int64_t memory_bytes = 0;
+  double memory_bytes_per_s = 0;  ///< by the memory's clock and the width of its bus; 0: not told
   std::int64_t l2_bytes = 0;
   std::int64_t shared_per_block_bytes = 0;        ///< without asking: 48 KiB
   std::int64_t shared_per_block_optin_bytes = 0;  ///< after cudaFuncSetAttribute
@@ -26,8 +27,9 @@ struct DeviceInfo {
 /// Properties of a device. Throws CudaError when `ordinal` is none.
 [[nodiscard]] DeviceInfo device_info(int ordinal);
 
-/// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, PCI 0000:1b:00.0, driver CUDA 13.0, runtime
-/// CUDA 13.0`. The bus id tells the GPUs of a machine apart, whose clocks and temperatures differ.
+/// One line: `NVIDIA H200, sm_90, 132 SMs, 139.8 GiB, 4.9 TB/s, PCI 0000:1b:00.0, driver CUDA 13.0,
+/// runtime CUDA 13.0`, which core/run/card reads. The bus id tells the GPUs of a machine apart,
+/// whose clocks and temperatures differ.
 [[nodiscard]] std::string to_string(const DeviceInfo& info);
 
 /// One line why kernels built for `all_gpus`, or for sm_90a only, do not run on compute capability

@@ -58,16 +58,18 @@ TEST(DeviceInfoTest, UnknownDeviceThrows) {
 }
 
 TEST(DeviceInfoTest, TextNamesModelSizePlaceAndVersions) {
-  const DeviceInfo info{.name = "NVIDIA H200",
-                        .compute_major = 9,
-                        .multiprocessors = 132,
-                        .memory_bytes = std::int64_t{141} << 30,
-                        .pci_bus_id = "0000:1b:00.0",
-                        .driver = "13.1",
-                        .runtime = "13.0"};
+  DeviceInfo info{.name = "NVIDIA H200",
+                  .compute_major = 9,
+                  .multiprocessors = 132,
+                  .memory_bytes = std::int64_t{141} << 30,
+                  .pci_bus_id = "0000:1b:00.0",
+                  .driver = "13.1",
+                  .runtime = "13.0"};
   EXPECT_EQ(to_string(info),
             "NVIDIA H200, sm_90, 132 SMs, 141.0 GiB, PCI 0000:1b:00.0, driver CUDA 13.1, runtime "
             "CUDA 13.0");
+  info.memory_bytes_per_s = 4.917e12;
+  EXPECT_NE(to_string(info).find(", 141.0 GiB, 4.9 TB/s, PCI "), std::string::npos);
 }
 
 using GpuDeviceInfoTest = OnGpu;
@@ -80,6 +82,7 @@ TEST_F(GpuDeviceInfoTest, SizesAreThoseOfARealDevice) {
   EXPECT_GE(info.compute_major, 8);
   EXPECT_GT(info.multiprocessors, 0);
   EXPECT_GT(info.memory_bytes, info.l2_bytes);
+  EXPECT_GT(info.memory_bytes_per_s, 0);
   EXPECT_GT(info.l2_bytes, info.shared_per_multiprocessor_bytes);
   EXPECT_GE(info.shared_per_multiprocessor_bytes, info.shared_per_block_optin_bytes);
   EXPECT_GT(info.shared_per_block_optin_bytes, info.shared_per_block_bytes);

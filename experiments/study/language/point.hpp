@@ -48,7 +48,7 @@ using LaunchesOf = std::function<std::vector<LaunchConfiguration>(
 /// Machine for which a study is expanded.
 struct ExpansionContext {
   const GpuModel* gpu = nullptr;  ///< its limits, and its rows in the table of tuned Plans
-  std::string gpu_name{};         ///< as the driver says it; empty: gpu->driver_name
+  std::string gpu_description{};  ///< of the one that runs here; empty: gpu->driver_name
   bool has_gpu = false;           ///< auto is the GPU; otherwise the SIMT executor
   /// Empty: shared_bytes and its like are not known.
   LaunchesOf launches_of{};

@@ -44,7 +44,7 @@
 #include "gpu/kernels/fa3_wgmma/output.cuh"
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
-#include "gpu/kernels/fa3_wgmma/visible_bits.hpp"
+#include "gpu/primitives/visible_bits.hpp"
 #include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/softcap.cuh"
@@ -183,7 +183,7 @@ struct Fa3Consumer : Fa3Thread {
     const int masked = uniform(bounds_of(p, cursor.work()).past_key(cursor.work().row) / Bc);
     // Tiles of a list come in no order: all whole ones but the first.
     const int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
-    const int seen = uniform(p.scales_first ? 0 : after);
+    const int seen = uniform(p.searches_first ? 0 : after);
     if constexpr (Shape::choice.masked) {
       const int last_row = min(cursor.work().row + Shape::group_rows, p.queries) - 1;
       whole_from = uniform((p.first_key(last_row) + Bc - 1) / Bc);

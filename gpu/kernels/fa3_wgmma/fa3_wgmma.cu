@@ -104,7 +104,7 @@ std::span<const Fa3Variant> special_variants(Problem problem) {
 /// `is_ragged`: among those for lengths and pages; with lists of keys among those for them.
 const Fa3Variant* find_variant(const Problem& problem, const Plan& plan, bool is_ragged) {
   Plan tiles = plan;
-  tiles.grid_order = tiles.group = tiles.scheduling = tiles.pack_gqa = 0;
+  tiles.grid_order = tiles.group = tiles.scheduling = tiles.pack_gqa = tiles.reference = 0;
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
   const bool has_lists = problem.list_seed != 0;
@@ -278,6 +278,9 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
            "; compiled for this head_dim, with any key_splits from 2 on for 2: " +
            plans_where(variants(problem), is_dense);
   }
+  if (plan.reference < 0 || plan.reference > WeightReference::maximum) {
+    return outside("reference", plan.reference, "0 to " + std::to_string(WeightReference::maximum));
+  }
   if (plan.pack_gqa < 0 || plan.pack_gqa > PackGqa::yes) {
     return outside("pack_gqa", plan.pack_gqa, "0 to " + std::to_string(PackGqa::yes));
   }
@@ -376,6 +379,9 @@ std::vector<Plan> plans(const Problem& problem) {
   }
   if (all.size() == for_one_query) return all;
   Plan first = all[for_one_query];
+  first.reference = WeightReference::maximum;
+  add(first);
+  first.reference = 0;
   if (problem.mask != Mask::none) {
     for (const std::int64_t heads : {sections[1], sections[2]}) {
       first.group = heads;
@@ -435,6 +441,7 @@ Fa3Parameters parameters(const ForwardArguments& a) {
   p.reach = causal_reach(problem, p.queries, p.keys);
   const float c = problem.scale * log2_e;
   p.scales_first = !(c > 0.0F);
+  p.searches_first = p.scales_first || a.plan.reference == WeightReference::maximum;
   p.c = p.scales_first ? 1.0F : c;
   p.factor = p.scales_first ? c : 1.0F;
   p.grid = grid_of(problem, a.plan);
@@ -526,7 +533,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
           // tanh, the quotient in its argument, which tanh damps by half, and the product.
           .softcap_error = tanh_error + 2 * 0x1p-24,
           .exp = ex2_approx(),
-          .reference_lag = fa3_reference_lag,
+          .reference_lag = plan.reference == WeightReference::maximum ? 0.0 : fa3_reference_lag,
           .weight_format = problem.element_type,
           .rescale = Rescale::deferred,
           .blocks = blocks,

@@ -30,7 +30,9 @@ struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   float factor;       ///< scores are multiplied by it first; 1 where c is positive
   bool stores_boxes;  ///< O's rows end where a box's do: columns are a multiple of 8
   bool scales_first;  ///< factor is not 1
-  TileGrid grid;      ///< batch * heads, query tiles times splits
+  /// Every tile's largest scores are looked for before it is weighed: references never lag.
+  bool searches_first;
+  TileGrid grid;  ///< batch * heads, query tiles times splits
   int splits;
   int tiles;  ///< all of them: grid.size()
   std::int64_t order, order_group;

@@ -22,6 +22,7 @@
 
 #include <cstdint>
 
+#include "gpu/kernels/fp32_wgmma/gather.cuh"
 #include "gpu/kernels/fp32_wgmma/output.cuh"
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
 #include "gpu/kernels/fp32_wgmma/products.cuh"
@@ -33,7 +34,7 @@ namespace attest {
 template <typename Shape>
 class SplitConsumer {
  public:
-  /// `group` counts the warpgroups that multiply, `first_row` is that of the block's tile.
+  /// `group` counts the warpgroups that multiply, `first_row`, of the tile, as rows_of() does.
   __device__ __forceinline__ SplitConsumer(const SplitProblem& p, const SplitShared<Shape>& shared,
                                            int head, int group, int first_row)
       : p_(p), shared_(shared), head_(head), group_(group) {
@@ -42,10 +43,10 @@ class SplitConsumer {
     const int group_row = first_row + group * Shape::group_rows;
     warp_row_ = group_row + thread / 32 * 16;
     const std::int64_t row0 = static_cast<std::int64_t>(head) * p.queries;
+    // Rows past the end see what the last one sees.
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int row =
-          min(row_of(h), p.queries - 1);  // rows past the end see what the last one sees
+      const int row = row_at<Parts>(p, head, min(place_of(h), rows_of<Parts>(p, head) - 1));
       past_[h] = p.past_key(row);
       c_[h] = p.c;
       if constexpr (is_scaled) {
@@ -54,10 +55,9 @@ class SplitConsumer {
         reach_[h] = scale.reach;
       }
     }
-    all_past_ = p.past_key(min(group_row, p.queries - 1));
-    if constexpr (is_scaled) {
+    all_past_ = p.past_key(row_at<Parts>(p, head, min(group_row, rows_of<Parts>(p, head) - 1)));
+    if constexpr (is_scaled)
       key_scales_ = p.key_scales + static_cast<std::int64_t>(p.kv_head_of(head)) * p.key_blocks();
-    }
     q_base_ = k_major_at(shared.q() + group * Shape::group_rows * panel_row_bytes);
     k_base_ = k_major_at(shared.k());
     v_base_ = mn_major_at(shared.v(), Bc);
@@ -245,7 +245,7 @@ class SplitConsumer {
       arrive_named(Shape::first_turn + (group_ + 1) % Shape::consumers, 2 * warpgroup_threads);
   }
 
-  __device__ __forceinline__ int row_of(int h) const {
+  __device__ __forceinline__ int place_of(int h) const {
     return warp_row_ + lane_ / 4 + 8 * h;
   }
 
@@ -255,12 +255,12 @@ class SplitConsumer {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       l[h] = row_sum(softmax_.l[h]);
-      writes[h] = row_of(h) < p_.queries;
+      writes[h] = place_of(h) < rows_of<Parts>(p_, head_);
     }
-    if (warp_row_ < p_.queries) {
+    if (is_scaled && warp_row_ < p_.queries) {
       const bool refused[2] = {writes[0] && is_refused(reach_[0], past_[0], l[0]),
                                writes[1] && is_refused(reach_[1], past_[1], l[1])};
-      choose_rows<is_scaled>(p_, head_, warp_row_, refused, writes);
+      flag_refused(p_, head_, warp_row_, refused, writes);
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -270,7 +270,9 @@ class SplitConsumer {
         float& o = o_[i / 2 * 4 + 2 * h + i % 2];
         o = is_scaled ? o * unit_ * factor : o / divisor;  // few rows have bf16 parts
       }
-      if (writes[h]) store_row(p_, head_, row_of(h), h, o_, log_sum_exp2(softmax_.r[h], l[h]));
+      if (!writes[h]) continue;
+      const int row = row_at<Parts>(p_, head_, place_of(h));
+      store_row(p_, head_, row, h, o_, log_sum_exp2(softmax_.r[h], l[h]));
     }
   }
 

@@ -27,7 +27,7 @@ namespace {
 struct SplitWorkspace {
   static constexpr std::size_t alignment = 256;
   static constexpr std::int64_t most_parts = 3;
-  std::size_t q, k, v, rows, key_scales, flags, size;
+  std::size_t q, k, v, rows, key_scales, flags, served, served_rows, size;
 
   SplitWorkspace(const Problem& problem, std::int64_t dim) {
     const std::int64_t heads = problem.batch * problem.query_heads;
@@ -45,6 +45,8 @@ struct SplitWorkspace {
                       static_cast<std::int64_t>(sizeof(KeyScale)));
     flags = take(heads * blocks(problem.query_len, flag_rows) *
                  static_cast<std::int64_t>(sizeof(RowFlags)));
+    served = take(heads * static_cast<std::int64_t>(sizeof(int)));
+    served_rows = take(problem.rows() * static_cast<std::int64_t>(sizeof(int)));
     size = end_;
   }
 
@@ -191,6 +193,8 @@ SplitProblem split_problem(const ForwardArguments& a, int dim) {
   p.rows = reinterpret_cast<RowScale*>(workspace + at.rows);
   p.key_scales = reinterpret_cast<KeyScale*>(workspace + at.key_scales);
   p.flags = reinterpret_cast<RowFlags*>(workspace + at.flags);
+  p.served = reinterpret_cast<int*>(workspace + at.served);
+  p.served_rows = reinterpret_cast<int*>(workspace + at.served_rows);
   p.q_strides = a.q_strides;
   p.k_strides = a.k_strides;
   p.v_strides = a.v_strides;

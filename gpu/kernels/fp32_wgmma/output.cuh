@@ -25,23 +25,17 @@ __device__ inline bool is_refused(float reach, int past, float l) {
          (past > 0 && !(l >= (1 + one_key_share) * power_of(weight_lead)));
 }
 
-/// Leaves the rows that the kernel of these parts writes. fp16 parts: all but those refused, which
-/// it flags; bf16 parts: those with a flag. All lanes of a warp call it, for its 16 rows.
-template <bool is_fp16>
-__device__ __forceinline__ void choose_rows(const SplitProblem& p, int head, int warp_row,
-                                            const bool (&refused)[2], bool (&writes)[2]) {
+/// Flags the rows that fp16 parts leave to bf16 parts, and does not let them be written. All lanes
+/// of a warp call it, for its 16 rows.
+__device__ __forceinline__ void flag_refused(const SplitProblem& p, int head, int warp_row,
+                                             const bool (&refused)[2], bool (&writes)[2]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   RowFlags& flags = p.flags_of(head, warp_row);
-  if constexpr (is_fp16) {
-    const unsigned low = __ballot_sync(0xffffffffU, refused[0]);
-    const unsigned high = __ballot_sync(0xffffffffU, refused[1]);
-    if (lane == 0) flags = {low, high};
-    writes[0] &= !refused[0];
-    writes[1] &= !refused[1];
-  } else if (!p.refuses_all) {
-    writes[0] &= (flags.low >> lane & 1U) != 0;
-    writes[1] &= (flags.high >> lane & 1U) != 0;
-  }
+  const unsigned low = __ballot_sync(0xffffffffU, refused[0]);
+  const unsigned high = __ballot_sync(0xffffffffU, refused[1]);
+  if (lane == 0) flags = {low, high};
+  writes[0] &= !refused[0];
+  writes[1] &= !refused[1];
 }
 
 /// Writes row `row` of O and its LSE. Its four lanes call it; each has, of O as wgmma leaves it,

@@ -13,7 +13,7 @@ namespace attest {
 inline constexpr int split_rows = 64;  ///< keys that share a power of two; rows that a block splits
 inline constexpr int split_threads = 256;
 inline constexpr int flag_rows = 16;        ///< query rows of a warp, which share a flag
-inline constexpr int bf16_tile_rows = 128;  ///< query rows of a block that multiplies bf16 parts
+inline constexpr int bf16_tile_rows = 128;  ///< gathered rows of a block that multiplies bf16 parts
 
 /// Facts about a query row that the split leaves.
 struct RowScale {
@@ -29,9 +29,25 @@ struct KeyScale {
   std::uint16_t first_refused;  ///< first key that has no parts; split_rows: all have
 };
 
-/// Rows of a warp that fp16 parts do not serve: bit 4 g of `low` is row g's, of `high` row g + 8's.
+/// Rows of a warp that fp16 parts do not serve: bits 4 g to 4 g + 3 of `low` are row g's, of `high`
+/// row g + 8's.
 struct RowFlags {
   unsigned low, high;
+
+  /// Flags of the first `rows` rows, 1 to 16.
+  static ATTEST_HOST_DEVICE RowFlags of_first(int rows) {
+    const std::uint64_t all = ~std::uint64_t{0} >> (64 - 4 * rows);
+    return {static_cast<unsigned>(all), static_cast<unsigned>(all >> 32)};
+  }
+  __device__ bool has(int row) const { return (bits() >> 4 * row & 1U) != 0; }
+  __device__ int count() const { return __popcll(bits()) / 4; }
+  /// Flags of rows below `row`, which is 0 to 15.
+  __device__ int count_below(int row) const {
+    return __popcll(bits() & ((std::uint64_t{1} << 4 * row) - 1)) / 4;
+  }
+
+ private:
+  __device__ std::uint64_t bits() const { return std::uint64_t{high} << 32 | low; }
 };
 
 /// Parameters of a launch, for its blocks. Lengths are in 32 bits.
@@ -43,6 +59,8 @@ struct SplitProblem : CausalKeys<SplitProblem> {
   RowScale* rows;        ///< [heads, queries]
   KeyScale* key_scales;  ///< [kv_heads, key_blocks()]
   RowFlags* flags;       ///< [heads, ceil(queries / flag_rows)]
+  int* served;           ///< [heads]: number of rows that bf16 parts serve
+  int* served_rows;      ///< [heads, queries]: these rows, ascending
   Strides q_strides, k_strides, v_strides, o_strides;
   int heads, kv_heads;  ///< of the batch together
   int entry_heads, entry_kv_heads;

@@ -31,6 +31,8 @@ struct SplitShape {
   /// 128 there are no registers for it.
   static constexpr bool two_value_chains = !Parts::is_scaled && D == 64;
   static constexpr int group_rows = 64, Br = group_rows * consumers;
+  /// Gathered rows fill few tiles, the last of them rarely: its warpgroups without rows rest.
+  static constexpr bool rests = !Parts::is_scaled && !choice.ping_pong;
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
   enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
     first_turn = 1           ///< ping-pong: the turn of group 0; those of the other groups follow

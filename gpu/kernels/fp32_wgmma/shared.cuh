@@ -27,14 +27,14 @@ class SplitShared {
   __device__ Mbarrier v_full(int stage) const { return barrier(1 + 2 * stages + stage); }
   __device__ Mbarrier v_empty(int stage) const { return barrier(1 + 3 * stages + stage); }
 
-  /// One thread; a barrier of the block follows.
-  __device__ void init() const {
+  /// One thread; a barrier of the block follows. `groups` of the warpgroups multiply.
+  __device__ void init(int groups) const {
     q_full().init(1);
     for (int stage = 0; stage < stages; ++stage) {
       k_full(stage).init(1);
       v_full(stage).init(1);
-      k_empty(stage).init(4 * Shape::consumers);  // a lane of every warp
-      v_empty(stage).init(4 * Shape::consumers);
+      k_empty(stage).init(4 * groups);  // a lane of every warp
+      v_empty(stage).init(4 * groups);
     }
     fence_barrier_init();
   }

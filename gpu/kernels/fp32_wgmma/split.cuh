@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "gpu/kernels/fp32_wgmma/gather.cuh"
 #include "gpu/kernels/fp32_wgmma/parameters.cuh"
 #include "gpu/kernels/fp32_wgmma/parts.cuh"
 #include "gpu/kernels/fp32_wgmma/scaling.cuh"
@@ -82,47 +83,75 @@ struct SplitRow {
   }
 };
 
+/// Access to the queries of a head, and to their parts.
+template <typename Parts, int D>
+struct QueryParts {
+  const SplitProblem& p;
+  int head;
+
+  __device__ __forceinline__ SplitRow<D> load(int n, bool exists) const {
+    const float* const from =
+        p.q_in + p.q_strides.offset(head / p.entry_heads, head % p.entry_heads, n);
+    SplitRow<D> row;
+    const bool is_wide = (reinterpret_cast<std::uintptr_t>(from) & 15) == 0 && p.columns % 4 == 0;
+    row.load(from, exists, p.columns, is_wide);
+    return row;
+  }
+  /// Writes row `place` of the parts; returns what SplitRow::store() does.
+  __device__ __forceinline__ float store(const SplitRow<D>& row, int place, float scale) const {
+    auto* const to = static_cast<typename Parts::T*>(p.q_parts) +
+                     (static_cast<std::int64_t>(head) * p.queries + place) * D;
+    return row.template store<Parts>(to, static_cast<std::int64_t>(p.heads) * p.queries * D,
+                                     p.is_negative ? -scale : scale);
+  }
+};
+
 template <typename Parts, int D>
 __device__ __forceinline__ void split_queries(const SplitProblem& p, int head, int block) {
+  const QueryParts<Parts, D> parts{p, head};
   const int n = block * split_rows + static_cast<int>(threadIdx.x) / 4;
   const bool exists = n < p.queries;
-  const float* const from =
-      p.q_in + p.q_strides.offset(head / p.entry_heads, head % p.entry_heads, n);
-  SplitRow<D> row;
-  const bool is_wide = (reinterpret_cast<std::uintptr_t>(from) & 15) == 0 && p.columns % 4 == 0;
-  row.load(from, exists, p.columns, is_wide);
-  float scale = 1.0F;
+  SplitRow<D> row = parts.load(n, exists);
   const float largest = row.largest();
   const bool is_held = largest == 0.0F || (largest >= least_size && largest <= largest_size);
-  if constexpr (Parts::is_scaled) {
-    if (!is_held) {
-      scale = 0.0F;
-    } else if (largest > 0.0F) {
-      scale = power_to(query_exponent, largest);
-    }
+  const float scale = !is_held ? 0.0F : largest > 0.0F ? power_to(query_exponent, largest) : 1.0F;
+  const float sum =
+      row.over_row([](float a) { return fabsf(a); }, [](float a, float b) { return a + b; });
+  if (!is_held) row = parts.load(n, false);
+  float left_out = exists ? parts.store(row, n, scale) : 0.0F;
+  left_out += __shfl_xor_sync(0xffffffffU, left_out, 1);
+  left_out += __shfl_xor_sync(0xffffffffU, left_out, 2);
+  if (exists && threadIdx.x % 4 == 0) {
+    const float factor = is_held ? inverse_power(scale) : 1.0F;
+    // In units of k_size: by how much elements of K may err, and how large they may be.
+    const float error =
+        sum * power_of(-25 - key_exponent) + left_out * factor * power_of(16 - key_exponent);
+    p.rows[static_cast<std::int64_t>(head) * p.queries + n] = {
+        factor, is_held ? p.scale * error * (1 / allowed_score_error) : INFINITY};
   }
-  float sum = 0.0F;
-  if constexpr (Parts::is_scaled)
-    sum = row.over_row([](float a) { return fabsf(a); }, [](float a, float b) { return a + b; });
-  if (Parts::is_scaled && !is_held) row.load(from, false, p.columns, false);
-  auto* const to = static_cast<typename Parts::T*>(p.q_parts) +
-                   (static_cast<std::int64_t>(head) * p.queries + n) * D;
-  float left_out = 0.0F;
-  if (exists)
-    left_out = row.template store<Parts>(to, static_cast<std::int64_t>(p.heads) * p.queries * D,
-                                         p.is_negative ? -scale : scale);
-  if constexpr (Parts::is_scaled) {
-    left_out += __shfl_xor_sync(0xffffffffU, left_out, 1);
-    left_out += __shfl_xor_sync(0xffffffffU, left_out, 2);
-    if (exists && threadIdx.x % 4 == 0) {
-      const float factor = is_held ? inverse_power(scale) : 1.0F;
-      // In units of k_size: by how much elements of K may err, and how large they may be.
-      const float error =
-          sum * power_of(-25 - key_exponent) + left_out * factor * power_of(16 - key_exponent);
-      p.rows[static_cast<std::int64_t>(head) * p.queries + n] = {
-          factor, is_held ? p.scale * error * (1 / allowed_score_error) : INFINITY};
-    }
+}
+
+/// Splits those of the rows that bf16 parts serve, and moves them together. The last block of a
+/// head says how many there are, and fills their last tile with zeros: it is read as a whole.
+template <typename Parts, int D>
+__device__ __forceinline__ void gather_queries(const SplitProblem& p, int head, int block) {
+  const QueryParts<Parts, D> parts{p, head};
+  const int within = static_cast<int>(threadIdx.x) / 4, n = block * split_rows + within;
+  const bool is_last = (block + 1) * split_rows >= p.queries;
+  const GatheredRows rows(p, head, block, within);
+  if (rows.count == 0 && !is_last) return;
+  const int first = served_before(p, head, block * split_rows), end = first + rows.count;
+  if (rows.is_served) {
+    const int place = first + rows.before;
+    (void)parts.store(parts.load(n, true), place, 1.0F);
+    if (threadIdx.x % 4 == 0)
+      p.served_rows[static_cast<std::int64_t>(head) * p.queries + place] = n;
   }
+  if (!is_last) return;
+  if (threadIdx.x == 0) p.served[head] = end;
+  const int tile_end = min((end + bf16_tile_rows - 1) / bf16_tile_rows * bf16_tile_rows, p.queries);
+  for (int place = end + within; place < tile_end; place += split_rows)
+    (void)parts.store(parts.load(0, false), place, 1.0F);
 }
 
 template <typename Parts, int D>
@@ -182,30 +211,6 @@ __device__ __forceinline__ void split_keys(const SplitProblem& p, int head, int 
     p.key_scales[static_cast<std::int64_t>(head) * p.key_blocks() + block] = result;
 }
 
-/// True if the kernel of the bf16 parts needs this block: queries in a tile with flags, or keys
-/// that those with flags see. All threads of the block call it.
-__device__ inline bool is_wanted(const SplitProblem& p, bool is_query, int head, int block) {
-  if (p.refuses_all) return true;
-  const int group = p.entry_heads / p.entry_kv_heads;
-  const int first_head =
-      is_query ? head : head / p.entry_kv_heads * p.entry_heads + head % p.entry_kv_heads * group;
-  // Tiles of Q are read as a whole: rows beside those with flags need parts as well.
-  const int first =
-      is_query ? block * split_rows / bf16_tile_rows * (bf16_tile_rows / flag_rows) : 0;
-  const int end =
-      is_query ? min(first + bf16_tile_rows / flag_rows, p.flags_of_head()) : p.flags_of_head();
-  bool any = false;
-  for (int h = first_head; h < first_head + (is_query ? 1 : group); ++h) {
-    for (int i = first + static_cast<int>(threadIdx.x); i < end; i += split_threads) {
-      const RowFlags flags = p.flags_of(h, i * flag_rows);
-      const int last_row = min((i + 1) * flag_rows, p.queries) - 1;
-      any |=
-          (flags.low | flags.high) != 0 && (is_query || block * split_rows < p.past_key(last_row));
-    }
-  }
-  return __syncthreads_or(any ? 1 : 0) != 0;
-}
-
 /// Blocks: first those of Q, heads * ceil(queries / split_rows), then those of K and V.
 template <Executor home, typename Parts, int D>
 __global__ void __launch_bounds__(split_threads)
@@ -218,11 +223,14 @@ __global__ void __launch_bounds__(split_threads)
   const std::int64_t rest = is_query ? block : block - of_queries;
   const int blocks = is_query ? query_blocks : key_blocks;
   const int head = static_cast<int>(rest / blocks), at = static_cast<int>(rest % blocks);
-  if (!Parts::is_scaled && !is_wanted(p, is_query, head, at)) return;
-  if (is_query)
-    split_queries<Parts, D>(p, head, at);
-  else
+  if (is_query) {
+    if constexpr (Parts::is_scaled)
+      split_queries<Parts, D>(p, head, at);
+    else
+      gather_queries<Parts, D>(p, head, at);
+  } else if (Parts::is_scaled || are_keys_served(p, head, at)) {
     split_keys<Parts, D>(p, head, at);
+  }
 }
 
 }  // namespace attest

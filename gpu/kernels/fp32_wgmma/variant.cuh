@@ -9,21 +9,6 @@
 
 namespace attest {
 
-/// One past the last row of the tile that is this kernel's. Keys that only later rows see need not
-/// have parts.
-template <typename Shape>
-__device__ int end_of_rows(const SplitProblem& p, int head, int first_row) {
-  const int end = min(first_row + Shape::Br, p.queries);
-  if (Shape::Parts::is_scaled || p.refuses_all) return end;
-  int found = first_row;
-#pragma unroll 1
-  for (int row = first_row; row < end; row += flag_rows) {
-    const RowFlags flags = p.flags_of(head, row);
-    if ((flags.low | flags.high) != 0) found = min(row + flag_rows, end);
-  }
-  return found;
-}
-
 /// One tile of O: a warp that loads, warpgroups that multiply. The executor is part of its name:
 /// both have this template.
 template <Executor home, typename Shape>
@@ -32,12 +17,15 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const std::int64_t block = first_block + std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
   const TilePosition at = tile_position(p.order, p.order_group, p.grid, block);
   const int head = static_cast<int>(at.head), first_row = static_cast<int>(at.tile) * Shape::Br;
-  const int end_row = end_of_rows<Shape>(p, head, first_row);
-  if (end_row == first_row) return;
-  const int key_tiles = (p.past_key(end_row - 1) + Shape::Bc - 1) / Shape::Bc;
+  const int end = min(first_row + Shape::Br, rows_of<typename Shape::Parts>(p, head));
+  if (end <= first_row) return;
+  const int last_row = row_at<typename Shape::Parts>(p, head, end - 1);
+  const int key_tiles = (p.past_key(last_row) + Shape::Bc - 1) / Shape::Bc;
 
   const SplitShared<Shape> shared(dynamic_shared<unsigned char>());
-  if (threadIdx.x == 0) shared.init();
+  const int groups = Shape::rests ? (end - first_row + Shape::group_rows - 1) / Shape::group_rows
+                                  : Shape::consumers;
+  if (threadIdx.x == 0) shared.init(groups);
   __syncthreads();
   // Uniform over the warp, and known to be.
   const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
@@ -45,7 +33,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
     release_registers<Shape::loader_registers>();
     if (threadIdx.x % warpgroup_threads < 32 && is_elected())
       shared.load(p, head, first_row, key_tiles);
-  } else {
+  } else if (!Shape::rests || group < groups) {
     take_registers<Shape::consumer_registers>();
     // The first turn is that of group 0.
     if (Shape::choice.ping_pong && group == Shape::consumers - 1)

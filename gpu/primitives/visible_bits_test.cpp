@@ -1,4 +1,4 @@
-#include "gpu/kernels/fa3_wgmma/visible_bits.hpp"
+#include "gpu/primitives/visible_bits.hpp"
 
 #include <gtest/gtest.h>
 
