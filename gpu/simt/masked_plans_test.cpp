@@ -1,4 +1,5 @@
-// What fa3_wgmma offers for windows, padding and softcaps, and how it refuses the rest.
+// What fa3_wgmma offers for windows, padding, softcaps and V of another dim than K, and how it
+// refuses the rest.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -53,6 +54,26 @@ TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideAWindowPaddingOrASoftcap)
           << refusal(problem, plan);
     }
     EXPECT_NE(fa3_wgmma().unsupported_in_pages(masked, plan), std::nullopt);
+  }
+}
+
+TEST(MaskedPlans, OfAValueDimOfItsOwnAreToTheSizesThatAreCompiledAndBesideNothingElse) {
+  for (const std::string dims : {"d192 dv128", "d128 dv64", "d64 dv128", "d24 dv8"}) {
+    for (const std::string mask : {"none", "causal_bottom_right"}) {
+      const Problem problem = problem_from_string("h4/2 q130 k200 bf16 " + dims + " " + mask);
+      const std::vector<Plan> plans = fa3_wgmma().plans(problem);
+      ASSERT_FALSE(plans.empty()) << to_string(problem);
+      for (const std::string what : {" lengths3", " padding3", " softcap20"}) {
+        EXPECT_NE(refusal(problem_from_string(to_string(problem) + what), plans.front()), "");
+      }
+    }
+  }
+  for (const std::string dims : {"d200 dv128", "d192 dv136"}) {
+    const Problem problem = problem_from_string("q130 k200 bf16 " + dims);
+    EXPECT_TRUE(fa3_wgmma().plans(problem).empty());
+    EXPECT_NE(refusal(problem, {}).find("allowed where they differ: to 192 and 128"),
+              std::string::npos)
+        << refusal(problem, {});
   }
 }
 

@@ -15,12 +15,13 @@
 //             wait for both                              wait for O: rescale it, P = weights
 //                                            O += P V_last
 // Resident
-//   shared     Q [q_stages, 64, D] of each warpgroup, K [k_stages, Bc, D], V [v_stages, Bc, D];
+//   shared     Q [q_stages, 64, D] of each warpgroup, K [k_stages, Bc, D], V [v_stages, Bc, DV];
 //              the loading thread fills them (loader.cuh). O on its way out, in panels of its own
 //              or where a finished Q lies (output.cuh)
-//   registers  S [64, Bc], O [64, D] and P of the warpgroup; r, l of the rows
+//   registers  S [64, Bc], O [64, DV] and P of the warpgroup; r, l of the rows
 // Legend
-//   Br, Bc query_tile, key_tile; D head_dim rounded up to a size that is compiled; P weights
+//   Br, Bc query_tile, key_tile; D head_dim and DV value_dim rounded up to
+//   a size that is compiled; P weights
 //   2^(c s - r); r a row's reference; l sum of P before it is rounded; tiles are counted from the
 //   block's first, and K_0 is the last key tile that the rows see: key tiles come last first.
 // Masking
@@ -58,7 +59,7 @@ struct Fa3Consumer : Fa3Thread {
   using Work = typename Shape::Work;
   using Softmax = Fa3Softmax<Shape::Bc>;
   using Output = Fa3Output<Shape>;
-  static constexpr int D = Shape::D, Bc = Shape::Bc;
+  static constexpr int D = Shape::D, DV = Shape::DV, Bc = Shape::Bc;
   /// Key tiles of the next output tile that may be skipped while V of this one is being read. Four
   /// groups have no register left for it.
   static constexpr int most_skipped_ahead = Shape::consumers < 4 ? Shape::v_stages - 1 : 0;
@@ -68,7 +69,7 @@ struct Fa3Consumer : Fa3Thread {
   int whole_from;       ///< masked: rows of the group see the first key of key tiles from here on
   std::uint64_t shown;  ///< masked: bits of the keys of a key tile that padding leaves
   float s[Bc / 2];
-  float o[D / 2];
+  float o[DV / 2];
   unsigned weights[Bc / 16][4];
 
   __device__ __forceinline__ Fa3Consumer(const typename Shape::Parameters& p_,
@@ -368,7 +369,7 @@ struct Fa3Consumer : Fa3Thread {
   }
   __device__ __forceinline__ void rescale(const float (&keep)[2]) {
 #pragma unroll
-    for (int i = 0; i < D / 2; ++i) o[i] *= keep[i / 2 % 2];
+    for (int i = 0; i < DV / 2; ++i) o[i] *= keep[i / 2 % 2];
   }
 
   /// Issues S of this key tile and P V of the one before, and weighs S while P V runs.

@@ -29,6 +29,7 @@ namespace {
 
 constexpr std::int64_t largest_head_dim = 256;
 constexpr std::int64_t largest_ragged_head_dim = 128;
+constexpr std::int64_t largest_dim_of_narrow = 192, largest_narrow_dim = 128;  // of K, of V
 constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
@@ -69,7 +70,12 @@ Plan plan_of(const Fa3Variant& v) {
 
 /// True of variants for dense problems.
 bool is_dense(const Fa3Variant& v) {
-  return !v.choice.ragged && !v.choice.lists && !v.choice.masked;
+  return !v.choice.ragged && !v.choice.lists && !v.choice.masked && v.choice.value_dim == 0;
+}
+
+/// True of problems whose V has not the head dim of K: there are variants of their own for them.
+bool has_value_dim(const Problem& problem) {
+  return problem.output_dim() != problem.head_dim;
 }
 
 /// True of problems for which there are variants of their own, for windows, padding and
@@ -78,14 +84,19 @@ bool is_masked(const Problem& problem) {
   return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F;
 }
 
-/// True of variants for what the problem has of that.
-bool has_masks_of(const Fa3Variant& v, const Problem& problem) {
-  return v.choice.masked == is_masked(problem) && v.choice.softcap == (problem.softcap != 0.0F);
+/// True of variants for what the problem has of all that.
+bool is_for_kind_of(const Fa3Variant& v, const Problem& problem) {
+  return v.choice.masked == is_masked(problem) && v.choice.softcap == (problem.softcap != 0.0F) &&
+         (v.choice.value_dim != 0) == has_value_dim(problem);
 }
 
 /// Variants that are compiled for fewer head dims: for lengths and pages, for lists of keys and, at
-/// all of these, for windows, padding and softcaps.
+/// all of these, for windows, padding and softcaps; for V of another dim at one.
 std::span<const Fa3Variant> special_variants(Problem problem) {
+  if (has_value_dim(problem)) {
+    problem.head_dim = largest_dim_of_narrow;
+    return variants(problem);
+  }
   problem.head_dim = problem.head_dim <= 64 ? 64 : problem.head_dim <= 128 ? 128 : largest_head_dim;
   return variants(problem);
 }
@@ -97,10 +108,10 @@ const Fa3Variant* find_variant(const Problem& problem, const Plan& plan, bool is
   tiles.key_splits = plan.key_splits > 1 ? 2 : 0;
   if (tiles.delays == Delays::none) tiles.delays = 0;
   const bool has_lists = problem.list_seed != 0;
-  const bool is_special = is_ragged || has_lists || is_masked(problem);
+  const bool is_special = is_ragged || has_lists || is_masked(problem) || has_value_dim(problem);
   for (const Fa3Variant& v : is_special ? special_variants(problem) : variants(problem)) {
     const bool is_meant =
-        v.choice.ragged == is_ragged && v.choice.lists == has_lists && has_masks_of(v, problem);
+        v.choice.ragged == is_ragged && v.choice.lists == has_lists && is_for_kind_of(v, problem);
     if (is_meant && plan_of(v) == tiles) return &v;
   }
   return nullptr;
@@ -148,12 +159,33 @@ std::optional<std::string> why_not_masked(const Problem& problem, const Plan& pl
   return "the plan is " + to_string(plan) +
          "; compiled for windows, padding, softcaps and this head_dim, without pack_gqa: " +
          plans_where(special_variants(problem),
-                     [&](const auto& v) { return has_masks_of(v, problem); });
+                     [&](const auto& v) { return is_for_kind_of(v, problem); });
+}
+
+/// Why a Plan cannot run with V of another dim than K.
+std::optional<std::string> why_no_value_dim(const Problem& problem, const Plan& plan) {
+  if (problem.head_dim > largest_dim_of_narrow || problem.output_dim() > largest_narrow_dim) {
+    return "head_dim is " + std::to_string(problem.head_dim) + ", value_dim " +
+           std::to_string(problem.output_dim()) + "; allowed where they differ: to " +
+           std::to_string(largest_dim_of_narrow) + " and " + std::to_string(largest_narrow_dim);
+  }
+  if (is_masked(problem) || problem.list_seed != 0 || problem.length_seed != 0) {
+    return "value_dim differs from head_dim; allowed: without windows, padding, softcaps, lengths "
+           "and lists of keys";
+  }
+  if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
+  return "the plan is " + to_string(plan) +
+         "; compiled for a value_dim that differs from head_dim, without pack_gqa: " +
+         plans_where(special_variants(problem),
+                     [](const auto& v) { return v.choice.value_dim != 0; });
 }
 
 /// Why a Plan cannot run where entries have lengths, or K and V lie in pages.
 std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0) return "there are lists of keys; allowed: without lengths and pages";
+  if (has_value_dim(problem)) {
+    return "value_dim differs from head_dim; allowed: without lengths and pages";
+  }
   if (is_masked(problem)) {
     return "there is a window, padding or a softcap; allowed: without lengths and pages";
   }
@@ -233,7 +265,9 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.key_splits < 0 || plan.key_splits > largest_splits) {
     return outside("key_splits", plan.key_splits, "0 to " + std::to_string(largest_splits));
   }
-  if (is_masked(problem)) {
+  if (has_value_dim(problem)) {
+    if (const auto reason = why_no_value_dim(problem, plan)) return reason;
+  } else if (is_masked(problem)) {
     if (const auto reason = why_not_masked(problem, plan)) return reason;
   } else if (problem.list_seed != 0) {
     if (const auto reason = why_no_lists(problem, plan)) return reason;
@@ -277,7 +311,7 @@ std::vector<Plan> plans_for_one_query(const Problem& problem) {
   constexpr std::int64_t slots = 132;  // a block on each of an H200's SMs
   const bool is_grouped = problem.query_heads > problem.kv_heads;
   std::vector<Plan> all;
-  if (!is_one_seeing_query(problem) || is_masked(problem)) return all;
+  if (!is_one_seeing_query(problem) || is_masked(problem) || has_value_dim(problem)) return all;
   const std::vector<std::int64_t> numbers =
       splits_to_try(problem.batch * problem.kv_heads, problem.key_len, slots);
   if (!is_grouped && numbers.front() == 1) return all;  // as for many queries
@@ -332,8 +366,9 @@ std::vector<Plan> plans(const Problem& problem) {
   const auto add = [&](Plan plan) {
     if (!unsupported(problem, plan)) all.push_back(plan);
   };
-  for (const Fa3Variant& v : is_masked(problem) ? special_variants(problem) : variants(problem)) {
-    if (v.choice.ragged || v.choice.lists || !has_masks_of(v, problem)) continue;
+  const bool is_special = is_masked(problem) || has_value_dim(problem);
+  for (const Fa3Variant& v : is_special ? special_variants(problem) : variants(problem)) {
+    if (v.choice.ragged || v.choice.lists || !is_for_kind_of(v, problem)) continue;
     Plan plan = plan_of(v);
     plan.scheduling = Scheduling::persistent;
     if (problem.mask != Mask::none) {
@@ -392,16 +427,16 @@ unsigned* next_counters() {
 Fa3Parameters parameters(const ForwardArguments& a) {
   const Problem& problem = a.problem;
   Fa3Parameters p{};
+  p.columns = static_cast<int>(problem.output_dim());
   p.output = a.o;
   p.o_strides = a.o_strides;
-  p.stores_boxes = problem.head_dim % 8 == 0;  // a box's rows are clipped at multiples of 16 bytes
+  p.stores_boxes = p.columns % 8 == 0;  // a box's rows are clipped at multiples of 16 bytes
   p.lse = a.lse;
   p.partial = static_cast<float*>(a.workspace);
   p.heads = static_cast<int>(problem.query_heads);
   p.group = static_cast<int>(problem.query_heads / problem.kv_heads);
   p.queries = static_cast<int>(problem.query_len);
   p.keys = static_cast<int>(problem.key_len);
-  p.columns = static_cast<int>(problem.head_dim);
   p.first_row = static_cast<int>(first_row(problem, a.plan));
   p.reach = causal_reach(problem, p.queries, p.keys);
   const float c = problem.scale * log2_e;
@@ -519,7 +554,8 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
                Mask::window_bottom_right},
-     .features = {.softcap = true, .lengths = true, .padding = true, .lists = true},
+     .features =
+         {.value_dim = true, .softcap = true, .lengths = true, .padding = true, .lists = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,

@@ -164,15 +164,16 @@ struct Fa3Loader {
     ++q_tiles;
   }
 
+  template <int panels>
   __device__ __forceinline__ void load_tile(SharedAddress to, const TensorMap& map,
                                             const Work& work, int tile, Mbarrier full,
                                             Mbarrier empty, unsigned parity) {
     const int first_key = key_tile_of(work, tile) * Shape::Bc;
     empty.wait(parity ^ 1U);
     maybe_pause<Shape>(p.delay_seed);
-    full.arrive_expecting(Shape::kv_bytes);
+    full.arrive_expecting(panels * Shape::kv_panel_bytes);
 #pragma unroll
-    for (int panel = 0; panel < Shape::panels; ++panel) {
+    for (int panel = 0; panel < panels; ++panel) {
       load_box(to + panel * Shape::kv_panel_bytes, map,
                {panel * Shape::box_columns, first_key, work.kv_head, work.entry}, full,
                L2Hint::evict_last);
@@ -180,14 +181,14 @@ struct Fa3Loader {
   }
   __device__ __forceinline__ void load_k(const Work& work, int tile) {
     const auto stage = static_cast<int>(k_tiles % Shape::k_stages);
-    load_tile(rings.k_tile(stage), p.k, work, tile, rings.full_k(stage), rings.empty_k(stage),
-              k_tiles / Shape::k_stages % 2);
+    load_tile<Shape::panels>(rings.k_tile(stage), p.k, work, tile, rings.full_k(stage),
+                             rings.empty_k(stage), k_tiles / Shape::k_stages % 2);
     ++k_tiles;
   }
   __device__ __forceinline__ void load_v(const Work& work, int tile) {
     const auto stage = static_cast<int>(v_tiles % Shape::v_stages);
-    load_tile(rings.v_tile(stage), p.v, work, tile, rings.full_v(stage), rings.empty_v(stage),
-              v_tiles / Shape::v_stages % 2);
+    load_tile<Shape::v_panels>(rings.v_tile(stage), p.v, work, tile, rings.full_v(stage),
+                               rings.empty_v(stage), v_tiles / Shape::v_stages % 2);
     ++v_tiles;
   }
 

@@ -19,11 +19,11 @@ template <typename Shape>
 struct Fa3Output : Fa3Thread {
   using T = typename Shape::T;
   using Work = typename Shape::Work;
-  static constexpr int D = Shape::D;
+  static constexpr int DV = Shape::DV;
   static constexpr bool has_panels = Shape::choice.o_panels > 0;
   static constexpr bool orders_in_q = !has_panels && !Shape::choice.splits;
   static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::output_panels;
-  static_assert(!orders_in_q || Shape::q_stages > 1);
+  static_assert(!orders_in_q || (Shape::q_stages > 1 && DV <= Shape::D));
 
   const Fa3Parameters& p;
   const Fa3RingCursor<Shape>& cursor;
@@ -38,7 +38,7 @@ struct Fa3Output : Fa3Thread {
 
   /// Writes O and LSE of the Q that came last.
   template <typename Softmax>
-  __device__ __forceinline__ void store(const float (&o)[D / 2], const Softmax& softmax) const {
+  __device__ __forceinline__ void store(const float (&o)[DV / 2], const Softmax& softmax) const {
     const Work work = cursor.last_work();  // again, instead of keeping it in registers
     const int row = row_of(work), t = lane() % 4;
     const float sum[2] = {row_sum(softmax.l[0]), row_sum(softmax.l[1])};
@@ -95,14 +95,14 @@ struct Fa3Output : Fa3Thread {
   __device__ __forceinline__ bool has_row(const Work& work, int row) const {
     return static_cast<unsigned>(row) < static_cast<unsigned>(bounds_of(p, work).queries);
   }
-  static __device__ __forceinline__ unsigned output_pair(const float (&o)[D / 2], int i, int h,
+  static __device__ __forceinline__ unsigned output_pair(const float (&o)[DV / 2], int i, int h,
                                                          float factor) {
     return packed<T>(o[4 * i + 2 * h] * factor, o[4 * i + 2 * h + 1] * factor);
   }
 
   /// Each warp puts its own 16 rows in order in shared memory, some panels at a time; from there
   /// whole lines are written.
-  __device__ __forceinline__ void store_output(const float (&o)[D / 2], const Work& work,
+  __device__ __forceinline__ void store_output(const float (&o)[DV / 2], const Work& work,
                                                const float (&factor)[2]) const {
     const SharedAddress ordered =
         has_panels ? cursor.rings.output(cursor.group) : cursor.last_q_tile();
@@ -110,7 +110,7 @@ struct Fa3Output : Fa3Thread {
     for (int first = 0; first < Shape::output_panels; first += ordered_panels) {
       __syncwarp();  // everybody has read what was there
 #pragma unroll
-      for (int i = 8 * first; i < min(8 * (first + ordered_panels), D / 8); i += 2) {
+      for (int i = 8 * first; i < min(8 * (first + ordered_panels), DV / 8); i += 2) {
         if constexpr (Shape::interleaves_columns) {
           store_neighbours(o, i / 2, ordered + (i / 8 - first) * Shape::q_panel_bytes, factor);
           continue;
@@ -130,7 +130,7 @@ struct Fa3Output : Fa3Thread {
     }
   }
   /// Puts the lane's four columns of columns 16 i to 16 i + 15 into their panel.
-  __device__ __forceinline__ static void store_neighbours(const float (&o)[D / 2], int i,
+  __device__ __forceinline__ static void store_neighbours(const float (&o)[DV / 2], int i,
                                                           SharedAddress panel,
                                                           const float (&factor)[2]) {
 #pragma unroll

@@ -28,7 +28,7 @@ inline int fa3_unit_rows(const PageTable& pages, int key_tile) {
   return power < 8 ? 1 : static_cast<int>(std::min<std::int64_t>(power, key_tile));
 }
 
-/// The map of a 16-bit tensor with the problem's head_dim. Nothing is read of a tensor without
+/// The map of a 16-bit tensor. Nothing is read of a tensor without
 /// rows, but its map must be one.
 inline TensorMap fa3_map(const ForwardArguments& a, const void* tensor, const Shape& shape,
                          const Strides& strides, std::int64_t box_rows) {
@@ -41,19 +41,21 @@ inline TensorMap fa3_map(const ForwardArguments& a, const void* tensor, const Sh
                      .batch = std::max<std::int64_t>(1, shape[0]),
                      .heads = shape[1],
                      .rows = has_rows ? std::max<std::int64_t>(1, shape[2]) : 1,
-                     .columns = a.problem.head_dim,
+                     .columns = shape[3],
                      .strides = is_empty ? Strides{8, 8, 8} : strides,
                      .box_rows = box_rows});
 }
 
-/// Maps of the tensors in the shapes in which they lie in memory.
+/// Maps of the tensors in the shapes in which Q and K lie in memory.
 inline void fa3_set_maps(Fa3Parameters& p, const ForwardArguments& a, const Shape& queries,
                          const Shape& keys, std::int64_t key_rows) {
   constexpr std::int64_t query_rows = 64, output_rows = 16;  // of a warpgroup, of a warp
+  Shape values = keys, outputs = queries;
+  values[3] = outputs[3] = a.problem.output_dim();
   p.q = fa3_map(a, a.q, queries, a.q_strides, query_rows);
   p.k = fa3_map(a, a.k, keys, a.k_strides, key_rows);
-  p.v = fa3_map(a, a.v, keys, a.v_strides, key_rows);
-  p.o = fa3_map(a, a.o, queries, a.o_strides, output_rows);
+  p.v = fa3_map(a, a.v, values, a.v_strides, key_rows);
+  p.o = fa3_map(a, a.o, outputs, a.o_strides, output_rows);
 }
 
 inline Fa3RaggedParameters fa3_ragged_parameters(const Fa3Variant& v, const Fa3Parameters& dense,

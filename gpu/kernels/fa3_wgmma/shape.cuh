@@ -26,6 +26,7 @@ struct Fa3Choice {
   bool lists = false;      ///< lists of the keys that a block's rows see
   bool masked = false;     ///< windows and padding
   bool softcap = false;    ///< of masked ones: scores have a softcap
+  int value_dim = 0;       ///< DV: columns of V and O that are computed, a multiple of 16; 0: dim
 };
 
 /// The choice with one more of the fields that are false by default.
@@ -39,6 +40,7 @@ struct Fa3Shape {
   using T = T_;
   static constexpr Fa3Choice choice = choice_;
   static constexpr int D = choice.dim, Bc = choice.key_tile, consumers = choice.consumers;
+  static constexpr int DV = choice.value_dim == 0 ? D : choice.value_dim;
   static constexpr int group_rows = 64, Br = group_rows * consumers;
   static constexpr int k_stages = choice.k_stages, v_stages = choice.v_stages;
   static constexpr int q_stages = choice.q_stages;
@@ -62,18 +64,19 @@ struct Fa3Shape {
   // Shared memory: panels of 64 columns.
   static constexpr int box_columns = panel_columns, v_writers = 1;
   static constexpr int panels = (D + panel_columns - 1) / panel_columns;
-  static constexpr int output_panels = panels;
+  static constexpr int v_panels = (DV + panel_columns - 1) / panel_columns;
+  static constexpr int output_panels = v_panels;
   /// A lane's four columns of O of 16 are neighbours, those of the first 8 before those of the
   /// others in turn (fp8_column()), and not as products leave them.
   static constexpr bool interleaves_columns = false;
   static constexpr int q_panel_bytes = group_rows * panel_row_bytes;
   static constexpr int q_bytes = panels * q_panel_bytes;  ///< of one warpgroup
   static constexpr int kv_panel_bytes = Bc * panel_row_bytes;
-  static constexpr int kv_bytes = panels * kv_panel_bytes, v_bytes = kv_bytes;
+  static constexpr int kv_bytes = panels * kv_panel_bytes, v_bytes = v_panels * kv_panel_bytes;
   static constexpr int q_at = 0;
   static constexpr int k_at = q_at + q_stages * consumers * q_bytes;
   static constexpr int v_at = k_at + k_stages * kv_bytes;
-  static constexpr int o_at = v_at + v_stages * kv_bytes;
+  static constexpr int o_at = v_at + v_stages * v_bytes;
   static constexpr int barriers_at = o_at + consumers * choice.o_panels * q_panel_bytes;
   /// Full and empty, of K and V stages and of Q of each warpgroup.
   static constexpr int barriers = 2 * (k_stages + v_stages + q_stages * consumers);
@@ -93,15 +96,17 @@ struct Fa3Shape {
 
   static_assert(warpgroup_threads * (loader_registers + consumers * consumer_registers) <=
                 registers_of_block(threads));
-  static_assert(choice.o_panels == 0 || panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
+  static_assert(choice.o_panels == 0 ||
+                output_panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
   static_assert(choice.lists + choice.ragged + choice.splits + choice.masked <= 1);
   static_assert(!choice.softcap || choice.masked);
+  static_assert(DV == D || !(choice.lists || choice.ragged || choice.splits || choice.masked));
   /// First keys of two groups' windows are so many key tiles apart. As many may wait for a group's
   /// next work before they are given back (Fa3Loader::unread).
   static constexpr int most_unread = (group_rows * (consumers - 1) + Bc - 1) / Bc;
   static_assert(!choice.masked || (choice.overlap && !choice.ping_pong && Bc <= 64 &&
                                    most_unread < k_stages && most_unread < v_stages));
-  static_assert(D % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
+  static_assert(D % 16 == 0 && DV % 16 == 0 && Bc % 16 == 0 && kv_panel_bytes % swizzle_bytes == 0);
 };
 
 }  // namespace attest

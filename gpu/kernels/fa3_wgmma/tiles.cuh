@@ -90,6 +90,16 @@ inline constexpr Fa3Choice tiles{.dim = 192,
                                  .o_panels = 1,
                                  .overlap = true};
 
+/// V narrower than K.
+inline constexpr Fa3Choice narrow_values{.dim = 192,
+                                         .consumers = 2,
+                                         .key_tile = 64,
+                                         .k_stages = 3,
+                                         .v_stages = 3,
+                                         .q_stages = 2,
+                                         .overlap = true,
+                                         .value_dim = 128};
+
 }  // namespace d192
 
 namespace d256 {

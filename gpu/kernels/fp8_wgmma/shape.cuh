@@ -15,6 +15,7 @@ struct Fp8Shape {
   using Parameters = Fa3Parameters;
   static constexpr Fa3Choice choice = choice_;
   static constexpr int D = choice.dim, Bc = choice.key_tile, consumers = choice.consumers;
+  static constexpr int DV = D;
   static constexpr int group_rows = 64, Br = group_rows * consumers;
   static constexpr int k_stages = choice.k_stages, v_stages = choice.v_stages;
   static constexpr int q_stages = choice.q_stages;
@@ -28,7 +29,7 @@ struct Fp8Shape {
   static constexpr int consumer_registers = consumers == 3 ? 160 : 240;
 
   static constexpr int box_columns = 128;
-  static constexpr int panels = (D + box_columns - 1) / box_columns;
+  static constexpr int panels = (D + box_columns - 1) / box_columns, v_panels = panels;
   static constexpr int output_panels = D / panel_columns;
   static constexpr bool interleaves_columns = true;
   static constexpr int q_panel_bytes = group_rows * panel_row_bytes;
