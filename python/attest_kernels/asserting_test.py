@@ -36,6 +36,14 @@ class AssertAttention(unittest.TestCase):
         o, lse = attend(self.q[0], self.k[0], self.v[0])
         attest_kernels.assert_attention(o, self.q[0], self.k[0], self.v[0], lse=lse, layout="HND")
 
+    def test_v_may_have_more_columns_than_k_or_fewer(self):
+        for columns in (3, 24):
+            v = drawn(2, 4, 9, columns)
+            o, lse = attend(self.q, self.k, v)
+            found = attest_kernels.assert_attention(o, self.q, self.k, v, lse=lse)
+            self.assertEqual(found["outputs"][0]["elements"], o.size)
+            self.assertTrue((numpy.abs(o - attest_kernels.bound(self.q, self.k, v).o) < 1e-5).all())
+
     def test_a_dropped_key_a_wrong_corner_and_a_wrong_scale_are_seen(self):
         o, lse = attend(self.q, self.k[:, :, :-1], self.v[:, :, :-1])
         self.assertIn("O is outside its error bound", self.complaint(o, self.q, self.k, self.v))

@@ -28,6 +28,8 @@ def read(path):
     size = struct.unpack("<Q", content[:8])[0]
     tensors = {}
     for name, entry in json.loads(content[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
         begin, end = entry["data_offsets"]
         tensors[name] = numpy.frombuffer(content[8 + size + begin:8 + size + end], _NUMPY_TYPES[entry["dtype"]]).reshape(entry["shape"])
     return tensors

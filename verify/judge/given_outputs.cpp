@@ -64,7 +64,7 @@ Problem problem_of(const Safetensors& file, const std::string& question) {
   const bool is_backward = file.find("do") != nullptr;
   std::string text = fmt::format("b{} h{}/{} q{} k{} d{} {}", q.shape[0], q.shape[1], k.shape[1],
                                  q.shape[2], k.shape[2], q.shape[3], format_of(q.type).name);
-  if (v.shape[3] != q.shape[3]) text += fmt::format(" v{}", v.shape[3]);
+  if (v.shape[3] != q.shape[3]) text += fmt::format(" dv{}", v.shape[3]);
   if (is_backward) text += fmt::format(" {}", backward_operation.name);
   if (is_backward && file.find("dlse") != nullptr) text += " dlse_given";
   if (file.find("sinks") != nullptr) text += " sinks_given";
