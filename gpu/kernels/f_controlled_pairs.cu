@@ -210,7 +210,7 @@ Plan with_form(Plan plan, const Form& form) {
   plan.exp = form.exp;
   plan.passes = form.passes;
   plan.loop_order = form.loop_order;
-  plan.query_reads = form.reads_queries_again ? QueryReads::every_tile : 0;
+  plan.query_reads = form.reads_queries_again ? std::int64_t{QueryReads::every_tile} : 0;
   return plan;
 }
 
