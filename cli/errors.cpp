@@ -295,6 +295,8 @@ void add_errors_command(CLI::App& app, Action& action) {
       "  attest errors --kernel fa2_mma --problem 'h2 n{128,512,2048} d64' --family "
       "'normal:{1,8}'\n"
       "  attest errors --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head\n"
+      "  attest errors --family 'qwen2.layer8' --problem 'h7/1 q{1,8} k512 d64 "
+      "causal_bottom_right'\n"
       "  attest errors --operation backward --kernel 'choice/*' --family 'gradient_mean_kv:3'\n"
       "  attest errors --operation quantised --unrounded --problem 'h1 n1024 d64 kscales_block'\n"
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Captures Q, K and V of real attention layers on real text and writes real_qkv.safetensors, outlier_qkv.safetensors and manifest.json.
+"""Captures Q, K and V of real attention layers on real text and speech, and writes the files of FILES and manifest.json.
 
-    python3 data/capture_qkv.py            writes the three files
+    python3 data/capture_qkv.py            writes them
     python3 data/capture_qkv.py --check    captures again and compares with the committed files; exit code 1 if one differs
 
 What to install, and what the numbers are: data/README.md.
@@ -25,22 +25,30 @@ from safetensors.numpy import load_file, save
 import minilm
 import qwen2
 import smollm2
+import whisper
 from tensor_maths import softmax
 
 HERE = Path(__file__).resolve().parent
 TEXT, MANIFEST = HERE / "declaration.txt", HERE / "manifest.json"
 # The prefixes of the tensors in each file.
-FILES = {"real_qkv.safetensors": ("minilm", "smollm2"), "outlier_qkv.safetensors": ("qwen2",)}
+FILES = {"real_qkv.safetensors": ("minilm", "smollm2"), "outlier_qkv.safetensors": ("qwen2",), "audio_qkv.safetensors": ("whisper",)}
 # Tokens, and (layer, query heads, key heads) of each: chosen from all layers for contrast; the manifest's statistics show it.
 MINILM_TOKENS, MINILM_LAYERS = 512, [(0, [2, 5, 7], [2, 5, 7]), (2, [0, 7, 11], [0, 7, 11]), (5, [0, 5, 8], [0, 5, 8])]
 SMOLLM2_TOKENS, SMOLLM2_LAYERS = 1024, [(0, [0, 1, 2], [0]), (16, [0, 1, 2], [0]), (18, [6, 7, 8], [2]), (29, [3, 4, 5], [1])]
 QWEN2_TOKENS, QWEN2_LAYERS = 512, [(0, [*range(7)], [0]), (8, [*range(7)], [0]), (11, [*range(7, 14)], [1])]
+# The paragraph that is read aloud, and (kind, layer, head) of each.
+SPOKEN, WHISPER_LAYERS = "When in the Course", [("encoder", 0, 3), ("cross", 1, 0), ("cross", 4, 2)]
 
 
 def real_text() -> str:
     """The text with its line breaks inside paragraphs removed."""
     paragraphs = re.split(r"\n\s*\n", TEXT.read_text(encoding="ascii").strip())
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def spoken_text(text: str) -> str:
+    """The paragraph that is read aloud."""
+    return next(paragraph for paragraph in text.split("\n\n") if paragraph.startswith(SPOKEN))
 
 
 def sha256(path: Path) -> str:
@@ -64,6 +72,45 @@ def statistics(q: np.ndarray, k: np.ndarray, causal: bool) -> dict:
             "mean_weight_of_first_key_by_head": [round(float(w), 2) for w in first_key]}
 
 
+def chosen_heads(name: str, qkv: tuple, query_heads: list[int], key_heads: list[int], causal: bool) -> tuple[dict[str, np.ndarray], dict]:
+    """Tensors of a layer by name, in float32, and what the manifest says about them."""
+    parts = {part: x[query_heads if part == "q" else key_heads] for part, x in zip("qkv", qkv)}
+    tensors = {f"{name}.{part}": np.ascontiguousarray(x, dtype=np.float32) for part, x in parts.items()}
+    return tensors, {"query_heads": query_heads, "key_heads": key_heads, **statistics(parts["q"], parts["k"], causal)}
+
+
+def entry_of(module, model, mask: str) -> dict:
+    """What the manifest says about any model."""
+    return {"model": module.MODEL, "package": module.PACKAGE, "version": module.VERSION, "licence": module.LICENCE,
+            "weights_file": model.weights_file.name, "weights_sha256": sha256(model.weights_file), "mask": mask}
+
+
+def perplexity(probabilities: np.ndarray, ids: list[int]) -> float:
+    """Of each token after the first, given those before it."""
+    return round(math.exp(-np.log(probabilities[np.arange(len(ids) - 1), ids[1:]]).mean()), 2)
+
+
+def capture_speech(text: str) -> tuple[dict[str, np.ndarray], dict]:
+    """Of Whisper, which hears a paragraph of the text and is told the right words: tensors by name, and the manifest's entry."""
+    model, tensors, groups = whisper.Whisper(), {}, []
+    spoken = spoken_text(text)
+    samples, ids = whisper.speech(spoken), model.tokens(spoken)
+    frames, encoder = model.encode(samples)
+    hidden, cross = model.decode(ids, frames)
+    for kind, layer, head in WHISPER_LAYERS:
+        name = f"whisper.{kind}_layer{layer}"
+        parts, group = chosen_heads(name, {"encoder": encoder, "cross": cross}[kind][layer], [head], [head], causal=False)
+        tensors |= parts
+        groups.append({"name": name, "layer": layer, **group})
+    words = len(whisper.PROMPT)
+    probabilities = model.next_token_probabilities(hidden)
+    return tensors, {**entry_of(whisper, model, "none"), "tokens": len(ids), "frames": len(frames), "head_dim": encoder[0][0].shape[2],
+                     "speech": whisper.SPEECH, "speech_seconds": round(len(samples) / whisper.RATE, 2),
+                     "speech_sha256": hashlib.sha256((samples * 32768).astype("<i2").tobytes()).hexdigest(),
+                     "captured": whisper.CAPTURED, "groups": groups,
+                     "perplexity_on_text": perplexity(probabilities[words - 1:], ids[words - 1:])}
+
+
 def capture() -> tuple[dict[str, np.ndarray], list[dict]]:
     """Tensors by name, [heads, tokens, head_dim] in float32, and the manifest's entry of each model."""
     text, tensors, entries = real_text(), {}, []
@@ -77,21 +124,16 @@ def capture() -> tuple[dict[str, np.ndarray], list[dict]]:
         hidden, captured = model.run(ids)
         groups = []
         for layer, query_heads, key_heads in layers:
-            q, k, v = captured[layer]
             name = f"{prefix}.layer{layer}"
-            parts = {"q": q[query_heads], "k": k[key_heads], "v": v[key_heads]}
-            tensors |= {f"{name}.{part}": np.ascontiguousarray(x, dtype=np.float32) for part, x in parts.items()}
-            groups.append({"name": name, "layer": layer, "query_heads": query_heads, "key_heads": key_heads,
-                           **statistics(parts["q"], parts["k"], causal)})
-        entries.append({"model": module.MODEL, "package": module.PACKAGE, "version": module.VERSION,
-                        "licence": module.LICENCE, "weights_file": model.weights_file.name,
-                        "weights_sha256": sha256(model.weights_file), "mask": "causal" if causal else "none",
-                        "tokens": limit, "head_dim": tensors[f"{name}.q"].shape[2], "captured": module.CAPTURED,
-                        "groups": groups})
+            parts, group = chosen_heads(name, captured[layer], query_heads, key_heads, causal)
+            tensors |= parts
+            groups.append({"name": name, "layer": layer, **group})
+        entries.append({**entry_of(module, model, "causal" if causal else "none"), "tokens": limit,
+                        "head_dim": tensors[f"{name}.q"].shape[2], "captured": module.CAPTURED, "groups": groups})
         if causal:
-            chosen = model.next_token_probabilities(hidden)[np.arange(limit - 1), ids[1:]]
-            entries[-1]["perplexity_on_text"] = round(math.exp(-np.log(chosen).mean()), 2)
-    return tensors, entries
+            entries[-1]["perplexity_on_text"] = perplexity(model.next_token_probabilities(hidden), ids)
+    spoken, entry = capture_speech(text)
+    return tensors | spoken, [*entries, entry]
 
 
 def compare(old: dict[str, np.ndarray], new: dict[str, np.ndarray]) -> None:

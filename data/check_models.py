@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks the three forward passes behind capture_qkv.py against inference code that others wrote.
+"""Checks the forward passes behind capture_qkv.py against inference code that others wrote.
 
     python3 -m pip install -r data/requirements-check.txt && python3 data/check_models.py
 
 MiniLM: sentence embeddings against candding (float32, candle). SmolLM2 and Qwen2.5: token count and next-token log-probabilities
 against llama.cpp (xllamacpp). llama.cpp rounds activations to 8 bits where weights are quantised, so it gets the same
-weights written out as float32. Prints the largest differences; exit code 1 if one is larger than float32 explains.
+weights written out as float32. Whisper: what it hears against transformers, hidden states of the frames and probabilities of the
+tokens against CTranslate2 in float32. Prints the largest differences; exit code 1 if one is larger than float32 explains.
 """
 
 import os
@@ -17,11 +18,13 @@ from pathlib import Path
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, LlamaFileType, dequantize
 
-from capture_qkv import QWEN2_TOKENS, SMOLLM2_TOKENS, real_text
+from capture_qkv import QWEN2_TOKENS, SMOLLM2_TOKENS, real_text, spoken_text
 from gguf_decoder import GgufDecoder
+from log_mel import RATE, log_mel
 from minilm import MAX_TOKENS, MiniLm
 from qwen2 import Qwen2
 from smollm2 import SmolLm2
+from whisper import PROMPT, Whisper, speech
 
 SENTENCES = ["The cat sits on the mat.", "A kitten rests on the rug.", "Inflation rose by two percent in March."]
 
@@ -99,8 +102,35 @@ def check_decoder(model: GgufDecoder, name: str, architecture: str, tokens: int,
     return same_tokens and same_first == len(positions) and max(differences) < 2**-24 * 8192
 
 
+def check_whisper(model: Whisper, text: str) -> bool:
+    import ctranslate2
+    from transformers import WhisperFeatureExtractor
+    samples, ids = speech(text), model.tokens(text)
+    heard = log_mel(samples)
+    theirs = WhisperFeatureExtractor()(samples, sampling_rate=RATE, return_tensors="np")["input_features"][0]
+    sound = np.abs(heard - theirs).max()
+    # CTranslate2 wants its files in one folder.
+    for name in ("config.json", "vocabulary.txt", "tokenizer.json"):
+        shutil.copyfile(model.package_folder / name, model.weights_file.parent / name)
+    other = ctranslate2.models.Whisper(str(model.weights_file.parent), compute_type="float32", intra_threads=1)
+    features = ctranslate2.StorageView.from_array(heard[None].astype(np.float32))
+    frames = model.encode(samples)[0]
+    of_frames = np.abs(frames - np.asarray(other.encode(features))[0]).max() / np.abs(frames).max()
+    words = len(PROMPT)
+    # CTranslate2 adds the request for no times itself, and takes shares among the tokens of text, which come before the special ones:
+    # the end of text, the start of a transcript and so on.
+    shares = model.next_token_probabilities(model.decode(ids, frames)[0])[words - 1 : -1, : ids[0] - 1]
+    probabilities = shares[np.arange(len(shares)), ids[words:]] / shares.sum(axis=-1)
+    aligned = other.align(features, ids[: words - 1], [ids[words:]], 3000)[0].text_token_probs
+    of_tokens = np.abs(np.log(probabilities) - np.log(aligned)).max()
+    print(f"Whisper: log-mel differs from transformers' by at most {sound:.1e}, hidden states of {len(frames)} frames from CTranslate2's by {of_frames:.1e} "
+          f"of the largest, log-probabilities of {len(aligned)} tokens by {of_tokens:.1e}")
+    # Twelve layers of float32: some thousand roundings of 2^-24.
+    return sound < 2**-24 * 256 and of_frames < 2**-24 * 1024 and of_tokens < 2**-24 * 8192
+
+
 if __name__ == "__main__":
     words = real_text()
     results = [check_minilm(MiniLm(), words), check_decoder(SmolLm2(), "SmolLM2", "llama", SMOLLM2_TOKENS, words),
-               check_decoder(Qwen2(), "Qwen2.5", "qwen2", QWEN2_TOKENS, words)]
+               check_decoder(Qwen2(), "Qwen2.5", "qwen2", QWEN2_TOKENS, words), check_whisper(Whisper(), spoken_text(words))]
     sys.exit(0 if all(results) else 1)

@@ -1,4 +1,4 @@
-"""The pieces that both models share, in float64 so that one rounding to float32 at the end is all that is lost."""
+"""The pieces that the models share, in float64 so that one rounding to float32 at the end is all that is lost."""
 
 import math
 
@@ -14,9 +14,9 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.ndarray:
-    """softmax(q k^T / sqrt(D)) v for q [H, N, D] and k, v [Hkv, N, D]; returns [H, N, D]."""
+    """softmax(q k^T / sqrt(D)) v for q [H, N, D] and k, v [Hkv, M, D]; returns [H, N, D]. Causal: M is N."""
     heads, length, dim = q.shape
-    visible = np.tri(length, dtype=bool) if causal else np.ones((length, length), dtype=bool)
+    visible = np.tri(length, dtype=bool) if causal else np.ones((length, k.shape[1]), dtype=bool)
     out = np.empty_like(q)
     for head in range(heads):
         kv_head = head * k.shape[0] // heads

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Errors by precision along one axis at a time: length, head dim, size of the logits, key tile, order of keys, splits, row under
-# a causal mask, kind of inputs, real layers and heads, form of online softmax, place of a rounding; of gradients; of codes; and of Plans that were timed. On the executor, which has
+# a causal mask, kind of inputs, real layers and heads, steps of decoding, form of online softmax, place of a rounding; of gradients; of codes; and of Plans that were timed. On the executor, which has
 # the H200's bits for these kernels (../gpu/arithmetic), and by emulations on the CPU.
 #
 #   experiments/error_axes.sh build/release/bin/attest OUT [AXIS...]
@@ -211,9 +211,31 @@ outlier_channels() {
   done
 }
 
+# Sound: frames among themselves, and tokens that look at frames, all of them and one after the other.
+audio() {
+  local unrounded fp32
+  for unrounded in '' --unrounded; do
+    errors audio $unrounded --family whisper.encoder_layer0 --problem 'h1 n1500 d64' --kernel fa2_mma
+    errors audio $unrounded --family 'whisper.cross*' --problem 'h1 q84 k1500 d64' --kernel fa2_mma
+  done
+  for fp32 in 'k10_wide_tiles' 'tf32_mma --plan products=tf32'; do
+    errors audio --family whisper.encoder_layer0 --problem 'h1 n1500 d64 fp32' --kernel $fp32
+    errors audio --family 'whisper.cross*' --problem 'h1 q84 k1500 d64 fp32' --kernel $fp32
+  done
+}
+# The last query of a layer and the last eight, as decoding has them.
+decoding() {
+  local unrounded
+  for unrounded in '' --unrounded; do
+    errors decoding $unrounded --family 'smollm2.*' --problem 'h3/1 q{1,8} k1024 d64 causal_bottom_right' --kernel decode_mma
+    errors decoding $unrounded --family 'qwen2.*' --problem 'h7/1 q{1,8} k512 d64 causal_bottom_right' --kernel decode_mma
+    errors decoding $unrounded --family 'whisper.cross*' --problem 'h1 q{1,8} k1500 d64' --kernel decode_mma
+  done
+}
+
 mkdir -p "$out"
 axes=("$@")
-[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row outlier_channels map timed variant choice length
+[ ${#axes[@]} -gt 0 ] || axes=(head_dim magnitude key_tile key_order key_splits row family layer layer_row outlier_channels audio decoding map timed variant choice length
   backward_precision backward_choice backward_family backward_mean backward_length backward_layer
   quantised_precision quantised_granularity quantised_length quantised_kernel quantised_smoothing)
 for axis in "${axes[@]}"; do

@@ -39,6 +39,8 @@ check "parts: rows 0, 1, 2-3, 4-7, 8 and two heads, of O and of LSE" [ "$(grep -
 check "and one map, of O" [ "$(grep -c '"kind":"error_map"' parts)" -eq 1 ]
 small --problem 'h3/1 n65 d64 causal_top_left fp16' --family 'smollm2.*' >layers
 check "a glob takes the captured layers that fit, O and LSE" [ "$(grep -c '"inputs":"smollm2.layer' layers)" -eq 8 ]
+small --problem 'h3/1 q{1,8} k65 d64 causal_bottom_right fp16' --family smollm2.layer18 >steps
+check "a captured layer serves steps of decoding" [ "$(grep -c '"inputs":"smollm2.layer18"' steps)" -eq 4 ]
 "$attest" errors --kernel emulated_mma_sm90 --json --problem "h3/1 n65 d64 causal_top_left fp16" --family smollm2.layer0 --sets 3 >once 2>/dev/null
 check "the same data is not counted several times" has once '"name":"sets","value":1.0'
 small --problem 'h1 n33 d16 fp16' --family normal --key-order drawn --key-order rising >orders

@@ -77,16 +77,6 @@ class Source {
   std::string family_;
 };
 
-/// Row of the problem's first query among the captured ones so that it stands at the token where
-/// the mask puts it, given the first key. The last captured query and key are one token.
-std::int64_t aligned_window(const Problem& problem, std::int64_t key_begin,
-                            std::int64_t captured_queries, std::int64_t captured_keys) {
-  std::int64_t begin = key_begin + captured_queries - captured_keys;
-  if (problem.mask == Mask::causal_bottom_right || problem.mask == Mask::window_bottom_right)
-    begin += problem.key_len - problem.query_len;
-  return std::clamp<std::int64_t>(begin, 0, captured_queries - problem.query_len);
-}
-
 /// Origin of rows: (batch, head, first row) of a captured tensor.
 struct CapturedRows {
   std::int64_t batch = 0, head = 0, begin = 0;
@@ -126,7 +116,7 @@ Inputs Source::make(const Problem& problem, const InputSpec& spec) const {
       }
       copy_rows(layer.k, window, inputs[forward::k], b, h);
       copy_rows(layer.v, window, inputs[forward::v], b, h);
-      const std::int64_t aligned = aligned_window(problem, window.begin, queries[2], keys[2]);
+      const std::int64_t aligned = first_query_row(problem, window.begin, layer);
       const std::int64_t first = draw(draw_query_head, i, captured_ratio);
       for (std::int64_t r = 0; r < ratio; ++r) {
         const bool is_any = problem.mask == Mask::none || r >= captured_ratio;

@@ -14,10 +14,10 @@ namespace attest {
 /// captured key head and a window of its keys; a quarter of the windows begin at the first token,
 /// where decoders keep their attention sink. The query heads of that key head take captured query
 /// heads that belong to it. Under a causal mask they take the rows at the tokens that the mask puts
-/// them at, as far as those were captured; with no mask, or where a query head has to repeat, any
-/// window. InputSpec::magnitude has no effect.
-/// Problems need a captured head_dim and at most the captured rows. The logits are the model's own
-/// at the default scale. `layers` is not empty.
+/// them at, as far as those were captured (first_query_row); with no mask, or where a query head
+/// has to repeat, any window. InputSpec::magnitude has no effect. Problems need a captured head_dim
+/// and at most the captured rows. The logits are the model's own at the default scale. `layers` is
+/// not empty.
 [[nodiscard]] InputFamily captured_family(std::vector<CapturedLayer> layers, std::string name,
                                           std::string summary);
 
@@ -25,8 +25,8 @@ namespace attest {
 /// when the file is bad or the name is taken.
 void add_captured_inputs(const std::filesystem::path& file, std::string family_name);
 
-/// Adds the families `real` and `real_outliers`, made from the files of data/ that every binary
-/// carries inside (embedded_captures).
+/// Adds the families `real`, `real_outliers` and `real_audio`, made from the files of data/ that
+/// every binary carries inside (embedded_captures).
 void add_real_inputs();
 
 }  // namespace attest

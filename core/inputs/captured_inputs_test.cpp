@@ -217,10 +217,11 @@ const InputFamily& real_family() {
   return input_family("real");
 }
 
-TEST(RealInputs, the_binary_carries_layers_of_both_models) {
+TEST(RealInputs, the_binary_carries_layers_of_all_models) {
   const InputFamily& family = real_family();
   EXPECT_EQ(family.head_dims, (Extents{32, 64}));
   EXPECT_EQ(input_family("real_outliers").head_dims, Extents{64});
+  EXPECT_EQ(input_family("real_audio").head_dims, Extents{64});
   EXPECT_THROW(add_real_inputs(), InvalidInput) << "the name is taken";
   for (const auto& [head_dim, tokens] : {std::pair{32, 512}, {64, 1024}}) {
     Problem problem{.query_heads = 3, .query_len = tokens, .key_len = tokens, .head_dim = head_dim};
@@ -249,6 +250,28 @@ TEST(RealInputs, outliers_are_channels_of_k) {
     largest_ratio = std::max(largest_ratio, peaks.back() / peaks[32]);
   }
   EXPECT_GT(largest_ratio, 16);
+}
+
+// Speech goes on while tokens are written: the head was chosen for it (data/README.md).
+TEST(RealInputs, cross_attention_looks_at_later_frames_for_later_tokens) {
+  for (const EmbeddedCapture& capture : embedded_captures()) {
+    for (const CapturedLayer& layer : embedded_layers(capture)) {
+      if (layer.name != "whisper.cross_layer4") continue;
+      ASSERT_EQ(layer.q.shape(), (Shape{1, 1, 84, 64}));
+      ASSERT_EQ(layer.k.shape(), (Shape{1, 1, 1500, 64}));
+      std::vector<std::int64_t> frames;
+      for (std::int64_t i = 4; i < 84; ++i) {  // the text, after four tokens that ask for it
+        const auto q = layer.q.row(0, 0, i);
+        std::vector<double> dots;
+        for (std::int64_t j = 0; j < 1500; ++j)
+          dots.push_back(std::inner_product(q.begin(), q.end(), layer.k.row(0, 0, j).begin(), 0.0));
+        frames.push_back(std::ranges::max_element(dots) - dots.begin());
+      }
+      EXPECT_TRUE(std::ranges::is_sorted(frames)) << testing::PrintToString(frames);
+      return;
+    }
+  }
+  FAIL() << "no such layer";
 }
 
 TEST(RealInputs, logits_have_the_extremes_that_the_manifest_states) {

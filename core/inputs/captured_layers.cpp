@@ -113,26 +113,23 @@ std::optional<std::string> layer_of(std::string_view tensor) {
 std::optional<std::string> why_unfit(const CapturedLayer& layer, const std::string& name,
                                      const Problem& problem) {
   const Shape q = layer.q.shape(), k = layer.k.shape();
-  const std::int64_t rows = std::min(q[2], k[2]);
-  const bool is_prefix = problem.query_len == problem.key_len && problem.key_len <= rows;
-  const bool is_whole = problem.query_len == q[2] && problem.key_len == k[2];
   const bool fits = problem.batch == q[0] && problem.query_heads == q[1] &&
                     problem.kv_heads == k[1] && problem.head_dim == q[3] &&
-                    problem.output_dim() == q[3] && (is_prefix || is_whole);
+                    problem.output_dim() == q[3] && problem.query_len <= q[2] &&
+                    problem.key_len <= k[2];
   if (fits) return std::nullopt;
   return fmt::format(
-      "input family '{}' is a layer of b{} h{}/{} d{} and q{} k{} or at most n{}; the problem is "
-      "{}",
-      name, q[0], q[1], k[1], q[3], q[2], k[2], rows, to_string(problem));
+      "input family '{}' is a layer of b{} h{}/{} d{} and at most q{} k{}; the problem is {}", name,
+      q[0], q[1], k[1], q[3], q[2], k[2], to_string(problem));
 }
 
-/// The first rows of every head.
-Tensor<float> first_rows(const Tensor<float>& from, const Shape& shape) {
+/// Consecutive rows of every head.
+Tensor<float> rows_from(std::int64_t begin, const Tensor<float>& from, const Shape& shape) {
   Tensor<float> to(shape);
   for (std::int64_t b = 0; b < shape[0]; ++b)
     for (std::int64_t h = 0; h < shape[1]; ++h)
       for (std::int64_t n = 0; n < shape[2]; ++n)
-        std::ranges::copy(from.row(b, h, n), to.row(b, h, n).begin());
+        std::ranges::copy(from.row(b, h, begin + n), to.row(b, h, n).begin());
   return to;
 }
 
@@ -173,23 +170,33 @@ std::vector<std::int64_t> captured_head_dims(const std::vector<CapturedLayer>& l
   return {dims.begin(), dims.end()};
 }
 
+std::int64_t first_query_row(const Problem& problem, std::int64_t key_begin,
+                             const CapturedLayer& layer) {
+  const std::int64_t queries = layer.q.shape()[2], keys = layer.k.shape()[2];
+  std::int64_t begin = key_begin + queries - keys;
+  if (problem.mask != Mask::causal_top_left && problem.mask != Mask::window_top_left)
+    begin += problem.key_len - problem.query_len;
+  return std::clamp<std::int64_t>(begin, 0, queries - problem.query_len);
+}
+
 InputFamily captured_layer_family(CapturedLayer layer, std::string name) {
   const std::int64_t head_dim = layer.q.shape()[3];
   const auto source = std::make_shared<const CapturedLayer>(std::move(layer));
-  return {.name = name,
-          .summary = "the first rows of a captured layer, all heads",
-          .magnitudes = {1},
-          .make =
-              [source, name](const Problem& problem, const InputSpec& /*spec*/) {
-                if (const auto reason = why_unfit(*source, name, problem))
-                  throw InvalidInput(*reason);
-                return Inputs{first_rows(source->q, query_shape(problem)),
-                              first_rows(source->k, key_shape(problem)),
-                              first_rows(source->v, value_shape(problem))};
-              },
-          .unsupported =
-              [source, name](const Problem& problem) { return why_unfit(*source, name, problem); },
-          .head_dims = {head_dim}};
+  return {
+      .name = name,
+      .summary = "the first keys of a captured layer and the queries of those tokens, all heads",
+      .magnitudes = {1},
+      .make =
+          [source, name](const Problem& problem, const InputSpec& /*spec*/) {
+            if (const auto reason = why_unfit(*source, name, problem)) throw InvalidInput(*reason);
+            return Inputs{
+                rows_from(first_query_row(problem, 0, *source), source->q, query_shape(problem)),
+                rows_from(0, source->k, key_shape(problem)),
+                rows_from(0, source->v, value_shape(problem))};
+          },
+      .unsupported = [source,
+                      name](const Problem& problem) { return why_unfit(*source, name, problem); },
+      .head_dims = {head_dim}};
 }
 
 std::vector<CapturedLayer> embedded_layers(const EmbeddedCapture& capture) {

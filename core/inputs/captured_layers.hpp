@@ -33,10 +33,18 @@ struct CapturedLayer {
 [[nodiscard]] std::vector<std::int64_t> captured_head_dims(
     const std::vector<CapturedLayer>& layers);
 
-/// A family that fills Q, K and V with the first rows of one captured layer, every head in its
-/// place, bit for bit: what `NAME` of a report about a layer means. InputSpec::seed and ::magnitude
-/// have no effect. Problems need the captured batch, heads and head_dim, and as many queries as
-/// keys of those that were captured, or all of both.
+/// Captured row of a problem's first query, given the captured row of its first key: queries stand
+/// at the tokens where the mask puts them, at the last of the keys if there is none. The last
+/// captured query and key are one token; where a token's query was not captured, the nearest is
+/// taken. The problem has at most the captured queries.
+[[nodiscard]] std::int64_t first_query_row(const Problem& problem, std::int64_t key_begin,
+                                           const CapturedLayer& layer);
+
+/// A family that fills K and V with the first rows of one captured layer and Q with the rows that
+/// first_query_row says, every head in its place, bit for bit: what `NAME` of a report about a
+/// layer means. A problem of one query is a step of decoding: it gets the query of its last key.
+/// InputSpec::seed and ::magnitude have no effect. Problems need the captured batch, heads and
+/// head_dim, and at most the captured rows.
 [[nodiscard]] InputFamily captured_layer_family(CapturedLayer layer, std::string name);
 
 /// Adds one for each layer that is shipped with the program and, if `file` is not empty, for each

@@ -83,17 +83,53 @@ TEST(CapturedLayers, values_that_are_not_finite_are_counted_and_refused) {
 
 namespace {
 
-TEST(CapturedLayerFamily, a_layer_with_fewer_queries_than_keys_is_taken_whole) {
-  const auto layers = layers_of(
-      {counted("q", {1, 1, 2, 2}), counted("k", {1, 1, 5, 2}), counted("v", {1, 1, 5, 2})});
-  const InputFamily family = captured_layer_family(layers.front(), "one");
-  Problem problem{.query_len = 2, .key_len = 5, .head_dim = 2};
-  EXPECT_FALSE(family.unsupported(problem).has_value());
-  EXPECT_EQ(family.make(problem, {})[forward::k].at(0, 0, 4, 1), 9);
-  problem.query_len = 1;
-  EXPECT_TRUE(family.unsupported(problem).has_value());
-  problem.key_len = 4;
-  EXPECT_TRUE(family.unsupported(problem).has_value());
+/// Rows of one head, each value that of the row: q from 0, k from 100, v from 200.
+CapturedLayer layer_of_rows(std::int64_t queries, std::int64_t keys) {
+  auto layers = layers_of({counted("q", {1, 1, queries, 1}), counted("k", {1, 1, keys, 1}, 100),
+                           counted("v", {1, 1, keys, 1}, 200)});
+  return std::move(layers.front());
+}
+
+/// Captured rows of the queries that a problem of the layer gets.
+std::vector<float> queries_of(const InputFamily& family, std::int64_t query_len,
+                              std::int64_t key_len, Mask mask) {
+  const Problem problem{.query_len = query_len, .key_len = key_len, .head_dim = 1, .mask = mask};
+  EXPECT_EQ(family.unsupported(problem), std::nullopt);
+  const Inputs inputs = family.make(problem, {.seed = 9});
+  for (std::int64_t n = 0; n < key_len; ++n) {
+    EXPECT_EQ(inputs[forward::k].at(0, 0, n, 0), static_cast<float>(100 + n));
+    EXPECT_EQ(inputs[forward::v].at(0, 0, n, 0), static_cast<float>(200 + n));
+  }
+  const auto values = inputs[forward::q].values();
+  return {values.begin(), values.end()};
+}
+
+using Rows = std::vector<float>;
+
+TEST(CapturedLayerFamily, a_step_of_decoding_has_the_queries_of_the_last_keys) {
+  const InputFamily family = captured_layer_family(layer_of_rows(16, 16), "one");
+  for (const Mask mask : {Mask::none, Mask::causal_bottom_right, Mask::window_bottom_right}) {
+    EXPECT_EQ(queries_of(family, 1, 16, mask), Rows{15});
+    EXPECT_EQ(queries_of(family, 8, 16, mask), (Rows{8, 9, 10, 11, 12, 13, 14, 15}));
+    EXPECT_EQ(queries_of(family, 1, 7, mask), Rows{6}) << "an earlier step has fewer keys";
+    EXPECT_EQ(queries_of(family, 3, 3, mask), (Rows{0, 1, 2}));
+  }
+}
+
+TEST(CapturedLayerFamily, a_mask_from_the_top_left_puts_few_queries_at_the_first_keys) {
+  const InputFamily family = captured_layer_family(layer_of_rows(16, 16), "one");
+  for (const Mask mask : {Mask::causal_top_left, Mask::window_top_left})
+    EXPECT_EQ(queries_of(family, 2, 16, mask), (Rows{0, 1}));
+}
+
+TEST(CapturedLayerFamily, the_last_captured_query_and_key_are_one_token) {
+  const InputFamily family = captured_layer_family(layer_of_rows(3, 16), "one");
+  EXPECT_EQ(queries_of(family, 3, 16, Mask::none), (Rows{0, 1, 2}));
+  EXPECT_EQ(queries_of(family, 1, 16, Mask::none), Rows{2});
+  EXPECT_EQ(queries_of(family, 1, 15, Mask::none), Rows{1});
+  EXPECT_EQ(queries_of(family, 2, 9, Mask::none), (Rows{0, 1})) << "the nearest that there are";
+  EXPECT_TRUE(family.unsupported({.query_len = 4, .key_len = 16, .head_dim = 1}).has_value());
+  EXPECT_TRUE(family.unsupported({.query_len = 3, .key_len = 17, .head_dim = 1}).has_value());
 }
 
 TEST(CapturedLayerFamily, it_holds_the_first_rows_of_every_head_whatever_the_seed) {

@@ -22,12 +22,15 @@
 
 ATTEST_CARRY("attest_real_qkv", ATTEST_REAL_QKV);
 ATTEST_CARRY("attest_outlier_qkv", ATTEST_OUTLIER_QKV);
+ATTEST_CARRY("attest_audio_qkv", ATTEST_AUDIO_QKV);
 
 extern "C" {
 extern const std::byte attest_real_qkv_begin[];
 extern const std::byte attest_real_qkv_end[];
 extern const std::byte attest_outlier_qkv_begin[];
 extern const std::byte attest_outlier_qkv_end[];
+extern const std::byte attest_audio_qkv_begin[];
+extern const std::byte attest_audio_qkv_end[];
 }
 
 namespace attest {
@@ -43,7 +46,12 @@ std::span<const EmbeddedCapture> embedded_captures() {
                       .summary = "windows of real layers of Qwen2.5 on real text: channels of K "
                                  "that biases raise to 215, logits from -528 to 1,459, groups of 7",
                       .file = "outlier_qkv.safetensors",
-                      .bytes = {attest_outlier_qkv_begin, attest_outlier_qkv_end}}};
+                      .bytes = {attest_outlier_qkv_begin, attest_outlier_qkv_end}},
+      EmbeddedCapture{.family = "real_audio",
+                      .summary = "windows of real layers of Whisper on speech: 1,500 frames of "
+                                 "sound, and cross attention, whose queries are unlike its keys",
+                      .file = "audio_qkv.safetensors",
+                      .bytes = {attest_audio_qkv_begin, attest_audio_qkv_end}}};
   return captures;
 }
 
