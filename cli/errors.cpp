@@ -297,6 +297,7 @@ void add_errors_command(CLI::App& app, Action& action) {
       "  attest errors --family 'smollm2.*' --problem 'h3/1 n1024 d64 causal_top_left' --by head\n"
       "  attest errors --family 'qwen2.layer8' --problem 'h7/1 q{1,8} k512 d64 "
       "causal_bottom_right'\n"
+      "  attest errors --family 'whisper.cross*' --problem 'h1 q84 k1500 d64'\n"
       "  attest errors --operation backward --kernel 'choice/*' --family 'gradient_mean_kv:3'\n"
       "  attest errors --operation quantised --unrounded --problem 'h1 n1024 d64 kscales_block'\n"
       "  attest errors --outputs my.safetensors --mask causal_top_left\n"

@@ -40,6 +40,7 @@ REPORTS = {
     "h200/errors_torch.md": lambda: error_tables.report([RESULTS / "h200/errors_torch.jsonl"]),
     "h200/errors_fp32.md": lambda: error_tables.fp32_report([RESULTS / "h200/errors_fp32.jsonl"]),
     "xeon-2core/errors.md": lambda: error_tables.report([RESULTS / "xeon-2core/errors.jsonl"]),
+    "xeon-2core/errors_audio.md": lambda: error_tables.report([RESULTS / "xeon-2core/errors_audio.jsonl"]),
     "h200/hardware_check.md": lambda: hardware_check.report(RESULTS / "h200/counters.jsonl", RESULTS / "h200/hardware_check.jsonl"),
 }
 
