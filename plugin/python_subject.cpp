@@ -7,6 +7,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -33,12 +34,27 @@ constexpr char of_operation = '@';
       fmt::format("--python '{}': {}", printable(text, 4096), printable(what, 4096)));
 }
 
-/// Of a function of which no more is known than its operation.
-Roundings usual_roundings(const Problem& p) {
+/// Of a function of which no more is known than its operation, and what a softcap of its library
+/// errs by over the cap; nothing: as usual.
+Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error) {
+  const auto with_softcap = [&](auto& roundings) {
+    roundings.softcap_error = softcap_error.value_or(roundings.softcap_error);
+  };
   const Accumulation products = usual_products(p);
-  if (p.operation == &backward_operation) return fused_backward_roundings(p, products);
-  if (p.operation == &gradient_operation) return fused_gradient_roundings(p, products);
-  return fused_precision(p, products);
+  if (p.operation == &backward_operation) {
+    BackwardRoundings backward = fused_backward_roundings(p, products);
+    with_softcap(backward);
+    return backward;
+  }
+  if (p.operation == &gradient_operation) {
+    GradientRoundings both = fused_gradient_roundings(p, products);
+    with_softcap(both.forward);
+    with_softcap(both.backward);
+    return both;
+  }
+  PrecisionPlan forward = fused_precision(p, products);
+  with_softcap(forward);
+  return forward;
 }
 
 template <typename Value>
@@ -84,7 +100,11 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonProces
     kernel.layout_needs.tables = says["pages"] == "csr" ? TableForm::csr : TableForm::dense;
     kernel.layout_needs.page_sizes = says.at("page_sizes").get<std::vector<std::int64_t>>();
   }
-  kernel.precision = [](const Problem& p, const Plan&) { return usual_roundings(p); };
+  std::optional<double> softcap_error;
+  if (says.contains("softcap_error")) softcap_error = says["softcap_error"].get<double>();
+  kernel.precision = [softcap_error](const Problem& p, const Plan&) {
+    return usual_roundings(p, softcap_error);
+  };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
   kernel.unsupported = [takes = python_limits(says)](const Problem& p, const Plan&) {
     return takes.why_not(p);

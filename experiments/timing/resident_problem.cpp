@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <span>
 #include <utility>
 
+#include "core/attention/stored_row.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/quantised.hpp"
 #include "core/run/registry.hpp"
@@ -19,24 +19,14 @@ std::size_t elements_of(const Shape& shape) {
   return static_cast<std::size_t>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
-/// Codes have no poison: they begin as NaN, as int8's -128, which no quantiser gives, or as
-/// ue8m0's NaN.
+/// Codes have no poison: they begin as NaN, as int8's -128 or int4's -8, which no quantiser gives,
+/// or as ue8m0's NaN. Of e2m1 every code may be an answer: they begin as 6 and -6.
 std::array<std::byte, 4> poison(ElementType type) {
   const std::uint32_t no_code = type == ElementType::int8    ? 0x80U
+                                : type == ElementType::int4  ? 0x88U
                                 : type == ElementType::ue8m0 ? 0xffU
                                                              : 0x7fU;
   return std::bit_cast<std::array<std::byte, 4>>(format_of(type).poison.value_or(no_code));
-}
-
-std::vector<float> decoded(ElementType type, std::span<const std::byte> bytes) {
-  const std::size_t size = format_of(type).size_bytes;
-  std::vector<float> values(bytes.size() / size);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &bytes[i * size], size);
-    values[i] = decode(type, bits);
-  }
-  return values;
 }
 
 TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t draw) {
@@ -49,15 +39,6 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
     v = std::make_shared<const TiledValues>(v->times(factors[draw]));
   }
   return inputs;
-}
-
-/// Tiles of values begin anywhere in a row, and so at a byte.
-void require_whole_bytes(const Problem& problem) {
-  for (const TensorSpec& tensor : problem.operation->tensors) {
-    if (format_of(tensor.format(problem)).elements_in_unit == 1) continue;
-    throw InvalidInput(
-        fmt::format("'{}' is not timed; allowed: codes of 8 bits", to_string(problem)));
-  }
 }
 
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
@@ -112,7 +93,7 @@ bool exists(const Storage& storage, std::int64_t entry, std::int64_t row) {
   return true;
 }
 
-/// In elements from where the tensor begins.
+/// In units from where the tensor begins.
 std::int64_t offset_of(const Storage& storage, const Strides& strides, std::int64_t entry,
                        std::int64_t head, std::int64_t row) {
   const auto at = static_cast<std::size_t>(entry);
@@ -138,20 +119,21 @@ ResidentProblem::ResidentProblem(const Problem& problem, const InputSpec& inputs
       inputs_(image_.inputs.size()),
       outputs_(image_.outputs.size()) {
   require_rows_alone(problem);
-  require_whole_bytes(problem);
   drawn_[0] = drawn_inputs(problem, inputs, 0);  // first: the family may not fit
   try {
     const Operation& operation = *problem.operation;
     image_.place_inputs([&](InputIndex index) -> InputArgument {
-      const Shape shape = image_.stored_shape(index);
+      const ElementType type = operation[index].format(problem);
+      const Shape shape = in_units(image_.stored_shape(index), type);
       Buffer& buffer = inputs_[index.number];
-      buffer = allocate(shape, operation[index].format(problem));
+      buffer = allocate(shape, type);
       return {buffer.data, strides_of(shape, {})};
     });
     image_.place_outputs([&](OutputIndex index) -> OutputArgument {
-      const Shape shape = image_.stored_shape(index);
+      const ElementType type = operation[index].format(problem);
+      const Shape shape = in_units(image_.stored_shape(index), type);
       Buffer& buffer = outputs_[index.number];
-      buffer = allocate(shape, operation[index].format(problem));
+      buffer = allocate(shape, type);
       return {buffer.data, strides_of(shape, {})};
     });
     image_.indices.upload(problem, paging, device_, image_.arguments);
@@ -244,11 +226,19 @@ void ResidentProblem::copy_row(InputIndex input, std::int64_t entry, std::int64_
 }
 
 std::vector<float> ResidentProblem::downloaded(const std::byte* data, ElementType type,
-                                               std::int64_t first, std::int64_t count) const {
+                                               std::int64_t first, std::int64_t rows,
+                                               std::int64_t columns) const {
   const std::size_t size = format_of(type).size_bytes;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(count) * size);
+  const std::size_t row_bytes = static_cast<std::size_t>(units_of(type, columns)) * size;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * row_bytes);
   device_.download(data + static_cast<std::size_t>(first) * size, bytes);
-  return decoded(type, bytes);
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(rows * columns));
+  for (std::size_t at = 0; at < bytes.size(); at += row_bytes) {
+    for_each_stored(&bytes[at], type, static_cast<std::size_t>(columns),
+                    [&](std::size_t, std::uint32_t bits) { values.push_back(decode(type, bits)); });
+  }
+  return values;
 }
 
 std::vector<float> ResidentProblem::head_of(InputIndex input, std::int64_t entry,
@@ -259,8 +249,7 @@ std::vector<float> ResidentProblem::head_of(InputIndex input, std::int64_t entry
   const Strides& strides = image_.arguments[input].strides;
   const Buffer& buffer = inputs_[input.number];
   return downloaded(buffer.data, buffer.type,
-                    offset_of(image_.inputs[input.number], strides, entry, head, 0),
-                    rows * columns);
+                    offset_of(image_.inputs[input.number], strides, entry, head, 0), rows, columns);
 }
 
 std::vector<float> ResidentProblem::row_of(OutputIndex output, std::int64_t entry,
@@ -268,7 +257,7 @@ std::vector<float> ResidentProblem::row_of(OutputIndex output, std::int64_t entr
   const Buffer& buffer = outputs_[output.number];
   const Strides& strides = image_.arguments.outputs[output.number].strides;
   return downloaded(buffer.data, buffer.type,
-                    offset_of(image_.outputs[output.number], strides, entry, head, row),
+                    offset_of(image_.outputs[output.number], strides, entry, head, row), 1,
                     (*problem_.operation)[output].shape(problem_)[3]);
 }
 
@@ -278,14 +267,15 @@ std::vector<float> ResidentProblem::head_of(OutputIndex output, std::int64_t ent
   const Strides& strides = image_.arguments.outputs[output.number].strides;
   const std::int64_t columns = (*problem_.operation)[output].shape(problem_)[3];
   return downloaded(buffer.data, buffer.type,
-                    offset_of(image_.outputs[output.number], strides, entry, head, 0),
-                    rows * columns);
+                    offset_of(image_.outputs[output.number], strides, entry, head, 0), rows,
+                    columns);
 }
 
 std::vector<float> ResidentProblem::all_of(OutputIndex output) const {
   const Buffer& buffer = outputs_[output.number];
-  const std::size_t size = format_of(buffer.type).size_bytes;
-  return downloaded(buffer.data, buffer.type, 0, static_cast<std::int64_t>(buffer.bytes / size));
+  const ElementFormat& format = format_of(buffer.type);
+  const auto units = static_cast<std::int64_t>(buffer.bytes / format.size_bytes);
+  return downloaded(buffer.data, buffer.type, 0, 1, units * format.elements_in_unit);
 }
 
 DeviceTensor ResidentProblem::on_device(const TensorSpec& tensor, const Storage& storage,

@@ -90,8 +90,10 @@ class ResidentProblem {
   void make_what_follows();
   /// Puts the Plan and a workspace for it into the arguments.
   void prepare(const KernelInfo& kernel, const Plan& plan);
+  /// Rows that lie one after the other from unit `first` on: [rows, columns].
   [[nodiscard]] std::vector<float> downloaded(const std::byte* data, ElementType type,
-                                              std::int64_t first, std::int64_t count) const;
+                                              std::int64_t first, std::int64_t rows,
+                                              std::int64_t columns) const;
 
   const Problem problem_;
   const InputSpec spec_;

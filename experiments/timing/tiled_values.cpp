@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <tuple>
 #include <utility>
 
 #include "core/attention/storage.hpp"
+#include "core/attention/stored_row.hpp"
 #include "core/inputs/input_family.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/forward.hpp"
@@ -52,9 +52,16 @@ bool has_scales(const Problem& problem, std::size_t i) {
   return problem.codes.v_scales != Scales::none;
 }
 
+/// Rows begin at units.
 Shared repeated(ElementType type, const Tensor<float>& head) {
-  const auto values = head.values();
-  std::vector<float> copy(values.begin(), values.end());
+  const auto columns = static_cast<std::size_t>(head.shape()[3]);
+  const auto in_unit = static_cast<std::size_t>(format_of(type).elements_in_unit);
+  std::vector<float> copy;
+  for (std::size_t at = 0; at < head.values().size(); at += columns) {
+    const auto row = head.values().subspan(at, columns);
+    copy.insert(copy.end(), row.begin(), row.end());
+    copy.resize((copy.size() + in_unit - 1) / in_unit * in_unit);
+  }
   if (copy.empty()) copy.push_back(0);
   return std::make_shared<TiledValues>(type, std::move(copy));
 }
@@ -63,12 +70,12 @@ Shared repeated(ElementType type, const Tensor<float>& head) {
 
 TiledValues::TiledValues(ElementType type, std::vector<float> values)
     : type_(type), values_(std::move(values)) {
-  const std::size_t size = format_of(type).size_bytes;
-  encoded_.resize(values_.size() * size);
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    const std::uint32_t bits = encode(type, values_[i]);
-    std::memcpy(&encoded_[i * size], &bits, size);
-  }
+  // As many units as numbers: where a unit holds two and the numbers are odd, they go round twice.
+  const ElementFormat& format = format_of(type);
+  encoded_.resize(values_.size() * format.size_bytes);
+  store_row(encoded_.data(), type,
+            values_.size() * static_cast<std::size_t>(format.elements_in_unit),
+            [&](std::size_t i) { return encode(type, values_[i % values_.size()]); });
 }
 
 TiledValues TiledValues::times(float factor) const {
@@ -78,7 +85,8 @@ TiledValues TiledValues::times(float factor) const {
 }
 
 void TiledValues::copy(std::int64_t first, std::span<float> to) const {
-  std::size_t at = static_cast<std::size_t>(first) % values_.size();
+  std::size_t at =
+      static_cast<std::size_t>(first * format_of(type_).elements_in_unit) % values_.size();
   while (!to.empty()) {
     const std::size_t count = std::min(to.size(), values_.size() - at);
     std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(at), count, to.begin());

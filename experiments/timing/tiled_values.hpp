@@ -18,9 +18,10 @@ class TiledValues {
   /// `values` is not empty; each is exactly representable in `type`.
   TiledValues(ElementType type, std::vector<float> values);
 
-  /// Elements from `first` on.
+  /// Elements from unit `first` on: from an element, and where the type has two in a byte, from a
+  /// byte (ElementFormat::elements_in_unit).
   void copy(std::int64_t first, std::span<float> to) const;
-  /// The numbers, once, as a kernel reads them.
+  /// The numbers as a kernel reads them, as often as it takes for whole units: once or twice.
   [[nodiscard]] std::span<const std::byte> bytes() const { return encoded_; }
   /// The numbers times `factor`, a power of two or its negative, rounded to the type.
   [[nodiscard]] TiledValues times(float factor) const;

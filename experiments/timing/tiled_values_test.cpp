@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -34,6 +35,17 @@ TEST(TiledValues, TensorsAndRowsRepeatTheSameNumbers) {
           << first << " " << length;
     }
   }
+}
+
+TEST(TiledValues, OfFourBitsLieTwoAByteAndRepeatThoughTheyAreOdd) {
+  const TiledValues values(ElementType::int4, {1, 2, 3});
+  const std::vector<std::byte> want{std::byte{0x21}, std::byte{0x13}, std::byte{0x32}};
+  EXPECT_TRUE(std::ranges::equal(values.bytes(), want));
+  std::vector<float> row(4);
+  values.copy(1, row);  // from the second byte on
+  EXPECT_EQ(row, (std::vector<float>{3, 1, 2, 3}));
+  values.copy(5, row);
+  EXPECT_EQ(row, (std::vector<float>{2, 3, 1, 2}));
 }
 
 TEST(TiledInputs, OfAFamilyGiveEveryHeadTheSameValues) {

@@ -8,6 +8,7 @@ import dataclasses
 import inspect
 import itertools
 import math
+import typing
 
 from attest_kernels import known, modifications, probes
 
@@ -73,6 +74,8 @@ class Convention:
     lse_order: str = "BHN"
     is_known: bool = False
     none: dict = dataclasses.field(default_factory=dict)  # modifications.none_of() of the function
+    softcap_error: typing.Optional[float] = None  # over the cap, of a function that is known
+    not_asked: tuple = ()  # its parameters for what problems have and no case tells it
 
     operation = "forward"
     outputs = ("o",)
@@ -195,6 +198,7 @@ def attention(function, declared):
     row = known.row_of(function)
     if row is not None:
         called, names = row.called(function)
-        return Convention(called, names, ("q", "k", "v"), row.layout, row.corner, is_known=True, none=modifications.none_of(called, names))
+        return Convention(called, names, ("q", "k", "v"), row.layout, row.corner, is_known=True, none=modifications.none_of(called, names),
+                          softcap_error=row.softcap_error, not_asked=tuple(row.left_out(function)))
     positional, names = signature_of(function, modifications.roles_with(ROLES, declared), ("o", "lse"))
     return Convention(function, names, positional, none=modifications.none_of(function, names))

@@ -9,8 +9,9 @@ import typing
 @dataclasses.dataclass(frozen=True)
 class Known:
     """`parameters`: roles besides q, k and v that it has, each with its own name. `translated`: makes of the library's function one that takes
-    q, k, v and the roles by their own names; None: it is called as it is. `newer`: roles that some versions have. Softcaps are not asked: theirs may
-    be the GPU's tanh.approx, which a bound of fp32 has no room for."""
+    q, k, v and the roles by their own names; None: it is called as it is. `newer`: roles that some versions have. `softcap_error`: what its softcap errs
+    by over the cap. `not_asked`: parameters of which no case tells it, though problems have what they say: a mask of SDPA's is refused beside
+    is_causal and in another type than Q's; softcaps whose tanh nobody has read."""
     package: str
     name: str
     layout: str
@@ -18,11 +19,17 @@ class Known:
     parameters: dict
     translated: typing.Optional[typing.Callable] = None  # Python 3.9 knows no | of types
     newer: dict = dataclasses.field(default_factory=dict)
+    softcap_error: typing.Optional[float] = None
+    not_asked: tuple = ()
 
     def called(self, function):
         """(What is called, {role: its own name})."""
         one = function if self.translated is None else self.translated(function)
         return one, {**self.parameters, **{role: own for role, own in self.newer.items() if has(one, [own])}}
+
+    def left_out(self, function):
+        """Names of `not_asked` that this version has, as far as Python knows its signature."""
+        return [own for own in self.not_asked if has(function, [own])]
 
 
 def _memory_efficient_attention(function):
@@ -42,21 +49,26 @@ def _single_prefill(function):
     return single_prefill_with_kv_cache
 
 
+# The GPU's tanh.approx.f32 errs by 2^-11 of itself [PTX ISA], and its argument was rounded twice; a bound of fp32 has no room for it.
+_TANH_APPROX = 2.0 ** -11 + 4 * 2.0 ** -24
 _THEIR_NAMES = {"causal": "causal", "scale": "scale"}
 KNOWN = (
-    Known("torch", "scaled_dot_product_attention", "BHND", "top_left", {"causal": "is_causal", "scale": "scale", "grouped": "enable_gqa"}),
-    Known("jax", "dot_product_attention", "BNHD", "top_left", {"causal": "is_causal", "scale": "scale"}),
+    Known("torch", "scaled_dot_product_attention", "BHND", "top_left", {"causal": "is_causal", "scale": "scale", "grouped": "enable_gqa"},
+          not_asked=("attn_mask",)),
+    Known("jax", "dot_product_attention", "BNHD", "top_left", {"causal": "is_causal", "scale": "scale"}, not_asked=("bias", "mask")),
     Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",
           {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"},
-          newer={"window": "window_size", "slopes": "alibi_slopes"}),
+          newer={"window": "window_size", "slopes": "alibi_slopes", "softcap": "softcap"}, softcap_error=_TANH_APPROX),
     Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",  # FlashAttention-4, flash_attn.cute
-          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_lse"}, newer={"window": "window_size"}),
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_lse"}, newer={"window": "window_size"},
+          not_asked=("softcap", "learnable_sink")),
     Known("fa3_fwd_interface", "flash_attn_func", "BNHD", "bottom_right",
-          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"}, newer={"window": "window_size"}),
+          {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"},
+          newer={"window": "window_size", "softcap": "softcap"}, softcap_error=_TANH_APPROX),
     Known("sageattention", "sageattn", "BHND", "top_left", {"scale": "sm_scale"}),  # its causal mask is for as many queries as keys
     Known("xformers", "memory_efficient_attention", "BNHD", "bottom_right", _THEIR_NAMES, _memory_efficient_attention),
     Known("flashinfer", "single_prefill_with_kv_cache", "BNHD", "bottom_right", _THEIR_NAMES, _single_prefill,
-          newer={"window_left": "window_left"}),
+          newer={"window_left": "window_left"}, not_asked=("logits_soft_cap",)),
 )
 
 

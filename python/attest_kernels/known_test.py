@@ -8,8 +8,10 @@ from unittest import mock
 
 import numpy
 
+import attest_kernels
 from attest_kernels import conventions, frameworks, probes
-from attest_kernels.testing import modified
+from attest_kernels.testing import flash, modified
+from attest_kernels.testing.asking import described
 from attest_kernels.testing.functions import attend
 
 
@@ -95,7 +97,8 @@ class Known(unittest.TestCase):
 
     def test_flash_attention(self):
         slopes = numpy.array([0.5, 0.25, 2], numpy.float32)
-        for given in ({}, {"window": (2, 1)}, {"window": (-1, 0)}, {"slopes": slopes}, {"slopes": slopes, "window": (3, -1)}):
+        for given in ({}, {"window": (2, 1)}, {"window": (-1, 0)}, {"slopes": slopes}, {"slopes": slopes, "window": (3, -1)}, {"softcap": 0.5},
+                      {"softcap": 2.0, "slopes": slopes}):
             self.check(flash_attn_func, "flash_attn.flash_attn_interface", "bottom_right", lse=math.e, **given)
 
     def test_flash_attention_4_has_another_name_for_lse(self):
@@ -128,6 +131,23 @@ class Known(unittest.TestCase):
     def test_flashinfer_takes_one_request_a_call(self):
         self.check(single_prefill_with_kv_cache, "flashinfer.prefill", "bottom_right", lse=2.0)
         self.check(single_prefill_with_kv_cache, "flashinfer.prefill", "bottom_right", lse=2.0, window=(2, -1))
+
+    def test_a_softcap_is_asked_with_the_error_of_its_library_and_what_is_not_asked_is_named(self):
+        found = described(flash, "approximate")
+        self.assertEqual((found["features"], found["softcap_error"]), (["softcap", "slopes"], 2.0 ** -11 + 2.0 ** -22))
+        self.assertNotIn("not asked", found["convention"])
+        self.assertNotIn("softcap_error", described(flash, "of_nobody"))
+        for function, module, names in ((scaled_dot_product_attention, "torch._C._nn", ("attn_mask",)),
+                                        (dot_product_attention, "jax._src.nn.functions", ("bias", "mask")),
+                                        (of_flash_attention_4(), "flash_attn.cute.interface", ()),  # of a version that has no softcap
+                                        (memory_efficient_attention, "xformers.ops.fmha", ())):
+            function.__module__ = module
+            self.assertEqual(conventions.attention(function, {}).not_asked, names)
+
+    def test_a_softcap_is_judged_by_that_error(self):
+        for name, verdict in (("approximate", "passed"), ("worse", "failed"), ("of_nobody", "failed")):
+            report = attest_kernels.verify(f"{flash.__file__}:{name}", cases=40, jobs=1)
+            self.assertEqual(report.verdict, verdict, report.text)
 
     def test_a_function_of_the_same_name_elsewhere_is_probed(self):
         scaled_dot_product_attention.__module__ = "mine"

@@ -142,6 +142,7 @@ class Subject:
             "missing": missing,
             "no_keys": any_length and answers(sizes=(batch, heads, queries, 0, dim)),
             **convention.facts(answers),
+            **({} if convention.softcap_error is None else {"softcap_error": convention.softcap_error}),
             "empty_rows": has_empty_rows,
             "positive_scale": declared.get("positive_scale", False),
             "deterministic": declared.get("deterministic", True),
@@ -152,7 +153,7 @@ class Subject:
         }
         has_window = any(mask.startswith("window") for mask in masks)
         left_out = [own for role, own in convention.names.items() if role in modifications.ROLES and role not in modified
-                    and not (has_window and role.startswith("window"))]
+                    and not (has_window and role.startswith("window"))] + list(convention.not_asked)
         words = convention.words(self.probes) + (f"; not asked for {', '.join(left_out)}" if left_out else "")
         if far:
             what = "gradients" if len(convention.outputs) > 1 else "attention"

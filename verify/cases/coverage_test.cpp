@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/attention/problem_field_test.hpp"
 #include "core/operations/forward_arguments.hpp"
 #include "core/run/registry.hpp"
 #include "verify/campaign/campaign.hpp"
@@ -69,6 +70,31 @@ TEST(Coverage, TheCasesOfOneKernelReachEveryFeatureThatItCanHave) {
   for (const std::string& name : unreached(coverage_of(*tiled, 500))) {
     EXPECT_TRUE(of_splits.contains(name) || of_16_bits.contains(name)) << name;
   }
+}
+
+/// True if the case has other features where the field has its default.
+bool changes_features(const ProblemField& field, const KernelInfo& kernel, const Case& c) {
+  Case plain = c;
+  set_default(field, plain.problem);
+  return plain.problem != c.problem && is_valid(plain.problem) &&
+         features_of(kernel, plain) != features_of(kernel, c);
+}
+
+TEST(Coverage, EveryFieldOfAProblemMakesSomeFeature) {
+  const CampaignOptions defaults;
+  std::vector<const ProblemField*> without;
+  for (const ProblemField& field : problem_fields()) without.push_back(&field);
+  for (const KernelInfo& kernel : all_kernels()) {
+    if (kernel.role != KernelRole::kernel) continue;
+    for (std::int64_t i = 0; i < default_cases.per_kernel && !without.empty(); ++i) {
+      const auto c =
+          draw_case(kernel, defaults.generator, defaults.seed, static_cast<std::uint64_t>(i));
+      if (!c) continue;
+      std::erase_if(
+          without, [&](const ProblemField* field) { return changes_features(*field, kernel, *c); });
+    }
+  }
+  for (const ProblemField* field : without) ADD_FAILURE() << field->name << " makes no feature";
 }
 
 TEST(Coverage, FeaturesHaveNamesOfTheirOwn) {

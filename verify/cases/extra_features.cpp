@@ -217,6 +217,10 @@ void add_score_modifications(std::vector<Feature>& list) {
   add_lists_of_keys(list);
   const Adder dropout(list, "a kernel with dropout");
   dropout("dropout of all weights", {}, [](const Case& c) { return c.problem.dropout == 1.0F; });
+  dropout("a seed of dropout past 32 bits", {},
+          [](const Case& c) { return c.problem.dropout > 0 && c.problem.dropout_seed >> 32 != 0; });
+  dropout("an offset of dropout", {},
+          [](const Case& c) { return c.problem.dropout > 0 && c.problem.dropout_offset != 0; });
 }
 
 /// True if an entry of a batch with lengths satisfies the predicate.

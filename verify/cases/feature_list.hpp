@@ -33,5 +33,7 @@ void add_extra_features(std::vector<Feature>& list);
 void add_tail_features(std::vector<Feature>& list);
 /// K and V in pages, keys in chunks, few queries.
 void add_paging_features(std::vector<Feature>& list);
+/// Codes, scales and parts: fields that one operation has.
+void add_own_features(std::vector<Feature>& list);
 
 }  // namespace attest

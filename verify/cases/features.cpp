@@ -268,6 +268,7 @@ const std::vector<Feature>& all_features() {
     add_extra_features(list);
     add_tail_features(list);
     add_paging_features(list);
+    add_own_features(list);
     return list;
   }();
   return features;

@@ -83,6 +83,33 @@ TEST(GradientScoreLaws, AnErrorOfTheGradientOfASinkIsCaughtByItsBound) {
   }
 }
 
+TEST(GradientScoreLaws, GradientsOfSinksAndBiasesThatDependOnGroupsAreCaughtByCopiedHeads) {
+  const std::string law = "groups_equal_copied_heads";
+  const auto is_grouped = [](const Problem& p) { return p.kv_heads < p.query_heads; };
+  expect_gradients_caught(
+      law,
+      [&](const BackwardArguments& a) {
+        if (is_grouped(a.problem)) a.d_sinks[1] = std::nextafter(a.d_sinks[1], 9.0F);
+      },
+      modified_case(modified[9]));
+  const auto nudge_bias = [&](const BackwardArguments& a) {
+    if (is_grouped(a.problem)) a.d_bias[1] = std::nextafter(a.d_bias[1], 9.0F);
+  };
+  expect_gradients_caught(law, nudge_bias, modified_case("b2 h4/2 q9 k20 bias_full"));
+  expect_gradients_caught(law, nudge_bias, modified_case("b2 h4/2 q9 k20 bias_heads"));
+  // Summed over heads, in what order is the kernel's.
+  for (const char* const shared : {"bias_entries", "bias_shared"}) {
+    const Case c = modified_case(std::string("b2 h4/2 q9 k20 ") + shared);
+    EXPECT_EQ(verdict_of_gradients(law, nudge_bias, c), Verdict::passed) << shared;
+    expect_gradients_caught(
+        law,
+        [&](const BackwardArguments& a) {
+          if (is_grouped(a.problem)) a.d_bias[1] = 1.001F * a.d_bias[1] + 1e-4F;
+        },
+        c);
+  }
+}
+
 TEST(GradientScoreLaws, AGradientOfASinkThatIsNoneIsCaught) {
   expect_gradients_caught(
       "absent_sinks_have_no_gradient",

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/attention/shared_bias.hpp"
 #include "core/operations/backward.hpp"
 #include "verify/judge/agreement.hpp"
 
@@ -52,6 +53,13 @@ Tensor<double> in_double(const auto& from) {
   return to;
 }
 
+/// Sums over query heads, which a kernel may form group by group: no bits follow. A sink and a bias
+/// of each query head are no group's.
+bool sums_heads(const Problem& problem, OutputIndex output) {
+  return output == backward::dk || output == backward::dv ||
+         (output == backward::d_bias && heads_share_bias(problem));
+}
+
 Check check_groups(Run& run) {
   const Problem& grouped = run.problem();
   const Case copied = with_copied_heads(run);
@@ -62,17 +70,19 @@ Check check_groups(Run& run) {
   const Launch launch = run.launch(copied, inputs);
   const Answer of_copies = run.answer_to(copied.problem, copied.plan, inputs);
   const Differences of_heads{.batch = true, .addresses = true, .neighbours = true};
-  for (const OutputIndex output : {backward::dq, backward::dk, backward::dv}) {
+  for (std::size_t number = 0; number < of_copies.size(); ++number) {
+    const OutputIndex output{number};
     if (!run.kernel().gives(output)) continue;
-    const bool is_summed = output != backward::dq;
+    const bool is_of_kv_heads = output == backward::dk || output == backward::dv;
     const auto joined = [&](const auto& of_heads_tensor) {
-      return is_summed ? summed(grouped, of_heads_tensor) : in_double(of_heads_tensor);
+      return is_of_kv_heads ? summed(grouped, of_heads_tensor) : in_double(of_heads_tensor);
     };
+    const bool has_bits = !sums_heads(grouped, output) && claims_same_bits(run, of_heads);
     Tensor<double> allowed = joined(of_copies[output].bound);
     for (std::size_t i = 0; i < allowed.values().size(); ++i) {
       double& bound = allowed.values()[i];
       bound += run.answer()[output].bound.values()[i];
-      if (!is_summed && std::isfinite(bound) && claims_same_bits(run, of_heads)) bound = 0;
+      if (has_bits && std::isfinite(bound)) bound = 0;
     }
     const Check check =
         check_of(std::string(backward_operation[output].label),
@@ -85,8 +95,10 @@ Check check_groups(Run& run) {
 
 const LawRegistration registration{
     {.name = "groups_equal_copied_heads",
-     .statement = "heads that share K and V have the gradients that they have with copies of their "
-                  "own: dQ the same bits, dK and dV the sums over the group",
+     .statement =
+         "heads that share K and V have the gradients that they have with copies of their "
+         "own: dQ, dSink and dBias the same bits, a dBias that heads share within its bounds, "
+         "dK and dV the sums over the group",
      .cost = Law::Cost::more_launches,
      .operations = {&backward_operation},
      .applies =

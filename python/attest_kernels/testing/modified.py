@@ -5,13 +5,14 @@ import numpy
 import attest_kernels
 
 
-def attend(q, k, v, causal=False, scale=None, softcap=None, window=(-1, -1), sinks=None, slopes=None, bias=None, corner="bottom_right"):
+def attend(q, k, v, causal=False, scale=None, softcap=None, window=(-1, -1), sinks=None, slopes=None, bias=None, corner="bottom_right",
+           tanh=numpy.tanh):
     """(O, LSE), as core/attention/problem.hpp defines them; under no mask the diagonal is that of bottom right."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     scores = q.astype(numpy.float32) @ k.astype(numpy.float32).swapaxes(-1, -2) * numpy.float32(scale)
     queries, keys = scores.shape[-2:]
     if softcap:
-        scores = numpy.float32(softcap) * numpy.tanh(scores / numpy.float32(softcap))
+        scores = numpy.float32(softcap) * tanh(scores / numpy.float32(softcap))
     distance = numpy.arange(keys) - numpy.arange(queries)[:, None] - (keys - queries if corner == "bottom_right" else 0)
     if slopes is not None:
         scores = scores - slopes[:, None, None] * numpy.abs(distance).astype(numpy.float32)
