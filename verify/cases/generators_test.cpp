@@ -128,10 +128,14 @@ TEST(Generators, AKernelThatOffersEveryShapeGetsAllOfThem) {
   }
   for (const Feature& feature : all_features()) {
     if (!feature.needs.starts_with("a kernel")) continue;
-    const std::set<std::string> of_others{
-        "a kernel with plans that name no tile", "a kernel that takes pages",
-        "a kernel of gradients that takes dLSE", "a kernel with key_split_rule",
-        "a kernel of several ranks"};
+    const std::set<std::string> of_others{"a kernel with plans that name no tile",
+                                          "a kernel that takes pages",
+                                          "a kernel of gradients that takes dLSE",
+                                          "a kernel with key_split_rule",
+                                          "a kernel of several ranks",
+                                          "a kernel of codes",
+                                          "a kernel that makes codes",
+                                          "a kernel that merges parts"};
     if (of_others.contains(feature.needs)) continue;
     EXPECT_GT(reached[feature.name], 0) << feature.name;
   }
