@@ -44,10 +44,10 @@
 #include "gpu/kernels/fa3_wgmma/output.cuh"
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
-#include "gpu/primitives/visible_bits.hpp"
 #include "gpu/primitives/delay.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/softcap.cuh"
+#include "gpu/primitives/visible_bits.hpp"
 #include "gpu/primitives/wgmma.cuh"
 
 namespace attest {
