@@ -382,5 +382,15 @@ TEST(Descriptor, AFirstRowOutsideOfItsTileIsTheKernelsFailure) {
   }
 }
 
+// A copy as long as that would hold some bytes of a pointer, and be followed.
+TEST(Descriptor, ASizeThatEndsWithinAFieldIsRefused) {
+  AttestKernel kernel = silent();
+  EXPECT_NO_THROW(info_of(kernel));
+  for (std::uint32_t less = 1; less < alignof(AttestKernel); ++less) {
+    kernel.size = static_cast<std::uint32_t>(sizeof kernel) - less;
+    EXPECT_THROW(info_of(kernel), InvalidInput) << kernel.size;
+  }
+}
+
 }  // namespace
 }  // namespace attest

@@ -14,13 +14,14 @@ namespace {
 // More is no struct of ours but a plugin that forgot the field.
 constexpr std::size_t largest_size = 4096;
 
-/// `least` is the size of what every plugin must say.
+/// `least` is the size of what every plugin must say, and sizes are multiples of `step`: one that
+/// ends within a pointer would leave some bytes of it in the copy.
 template <typename Struct>
-Struct copied(const Struct& given, std::size_t least, std::string_view type,
+Struct copied(const Struct& given, std::size_t least, std::size_t step, std::string_view type,
               const std::string& where) {
   std::uint32_t size = 0;
   std::memcpy(&size, &given, sizeof size);
-  if (size < least || size > largest_size) {
+  if (size < least || size > largest_size || size % step != 0) {
     throw InvalidInput(fmt::format("{}: {}.size is {}; allowed: sizeof({}), {} here", where, type,
                                    size, type, sizeof(Struct)));
   }
@@ -44,13 +45,13 @@ constexpr std::size_t least_precision = offsetof(AttestPrecision, exp) + sizeof(
 }  // namespace
 
 AttestPlugin checked_copy(const AttestPlugin& given, const std::string& where) {
-  return copied(given, least_plugin, "AttestPlugin", where);
+  return copied(given, least_plugin, alignof(AttestPlugin), "AttestPlugin", where);
 }
 AttestKernel checked_copy(const AttestKernel& given, const std::string& where) {
-  return copied(given, least_kernel, "AttestKernel", where);
+  return copied(given, least_kernel, alignof(AttestKernel), "AttestKernel", where);
 }
 AttestPrecision checked_copy(const AttestPrecision& given, const std::string& where) {
-  return copied(given, least_precision, "AttestPrecision", where);
+  return copied(given, least_precision, sizeof(std::uint32_t), "AttestPrecision", where);
 }
 
 }  // namespace attest
