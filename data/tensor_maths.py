@@ -35,6 +35,13 @@ def join_heads(x: np.ndarray) -> np.ndarray:
     return x.transpose(1, 0, 2).reshape(x.shape[1], -1)
 
 
+def layer_norm(x: np.ndarray, gain: np.ndarray, bias: np.ndarray, epsilon: float) -> np.ndarray:
+    """Over the last axis: x less its mean, over its deviation, times gain, plus bias."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.mean(centred * centred, axis=-1, keepdims=True)
+    return centred / np.sqrt(variance + epsilon) * gain + bias
+
+
 def gelu(x: np.ndarray) -> np.ndarray:
     """The exact form, with erf."""
     return 0.5 * x * (1.0 + erf(x / math.sqrt(2.0)).astype(np.float64))

