@@ -34,8 +34,8 @@ constexpr char of_operation = '@';
       fmt::format("--python '{}': {}", printable(text, 4096), printable(what, 4096)));
 }
 
-/// Of a function of which no more is known than its operation, and what a softcap of its library
-/// errs by over the cap; nothing: as usual.
+/// Roundings of a function of which no more is known than its operation, and what a softcap of its
+/// library errs by over the cap; nothing: as usual.
 Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error) {
   const auto with_softcap = [&](auto& roundings) {
     roundings.softcap_error = softcap_error.value_or(roundings.softcap_error);

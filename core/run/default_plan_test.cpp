@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attention/problem_field_test.hpp"
+#include "core/run/card.hpp"
 
 namespace attest {
 namespace {
@@ -142,7 +143,8 @@ TEST(DefaultPlan, OnACardThatWasNotTunedIsTheNearestCardsAndSaysSo) {
   EXPECT_EQ(on("NVIDIA H300, sm_90, 132 SMs, 4.7 TB/s").plan, third);
   EXPECT_EQ(on("NVIDIA B200, sm_100, 148 SMs").plan, first);
   EXPECT_EQ(on("NVIDIA H100 NVL").origin, DefaultPlan::Origin::tuned);
-  EXPECT_NEAR(on("NVIDIA H100 NVL").card_octaves, 0.2193, 1e-4);
+  EXPECT_EQ(on("NVIDIA H100 NVL").card_octaves,
+            octaves_between(card_in("NVIDIA H100 80GB HBM3"), card_in("NVIDIA H100 NVL")));
   EXPECT_EQ(to_string(on("NVIDIA H100 NVL")),
             "tuned on NVIDIA H100 80GB HBM3, the nearest card to NVIDIA H100 NVL, for " +
                 to_string(tuned_problem()));

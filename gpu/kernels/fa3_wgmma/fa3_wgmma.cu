@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/operations/forward_arguments.hpp"
+#include "core/run/card.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa3_wgmma/ragged_launch.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
@@ -308,7 +309,7 @@ constexpr std::int64_t sections[] = {32, 16, 64};
 /// Plans for one query, the one to take without a table first. Blocks are then few, and what they
 /// read is all that counts.
 std::vector<Plan> plans_for_one_query(const Problem& problem) {
-  constexpr std::int64_t slots = 132;  // a block on each of an H200's SMs
+  constexpr std::int64_t slots = sms_of_rules;  // a block on each SM
   const bool is_grouped = problem.query_heads > problem.kv_heads;
   std::vector<Plan> all;
   if (!is_one_seeing_query(problem) || is_masked(problem) || has_value_dim(problem)) return all;

@@ -26,7 +26,7 @@ __device__ __forceinline__ int row_at(const SplitProblem& p, int head, int place
     return p.served_rows[static_cast<std::int64_t>(head) * p.queries + place];
 }
 
-/// Those of the rows from `row` on, a multiple of flag_rows, that bf16 parts serve.
+/// Flags of the rows that bf16 parts serve, from `row` on, a multiple of flag_rows.
 __device__ inline RowFlags served_from(const SplitProblem& p, int head, int row) {
   if (row >= p.queries) return {0, 0};
   return p.refuses_all ? RowFlags::of_first(min(flag_rows, p.queries - row))

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "core/run/card.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/decode_mma/key_cut.cuh"
 #include "gpu/kernels/decode_mma/merge.cuh"
@@ -86,7 +87,7 @@ Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
 /// Plan to take without a table: the number of chunks that is done soonest, where a unit has a
 /// beginning and an end as long as some tiles, and what is cut must be merged.
 Plan preferred_plan(const Problem& problem) {
-  constexpr std::int64_t blocks = 132, most = 64;  // of an H200
+  constexpr std::int64_t blocks = sms_of_rules, most = 64;
   constexpr std::int64_t unit_tiles = 4, merge_tiles = 6;
   const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
   const std::int64_t pairs =
