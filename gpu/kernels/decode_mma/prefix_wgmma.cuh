@@ -36,8 +36,9 @@ __global__ void __launch_bounds__(PrefixShape<T, D>::threads, 1)
   }
 }
 
-inline PrefixParameters prefix_parameters(const ForwardArguments& a, const DecodeSizes& sizes,
-                                          int rows, int tile_keys) {
+template <Executor home>  // so that both executors have one each
+PrefixParameters prefix_parameters(const ForwardArguments& a, const DecodeSizes& sizes, int rows,
+                                   int tile_keys) {
   BoxedTensor pool{.first = a.k,
                    .type = a.problem.element_type,
                    .batch = a.page_table.pool_pages,
@@ -65,7 +66,7 @@ template <Executor home, typename T, int D>
 void launch_prefix(const ForwardArguments& a, const DecodeSizes& sizes, Device& device) {
   using Block = PrefixShape<T, D>;
   const auto kernel = decode_prefix_wgmma<home, T, D>;
-  const PrefixParameters p = prefix_parameters(a, sizes, Block::rows, Block::tile_keys);
+  const PrefixParameters p = prefix_parameters<home>(a, sizes, Block::rows, Block::tile_keys);
   const dim3 block(Block::threads);
   launch(kernel, dim3(static_cast<unsigned>(p.sizes.prefix_units())), block, Block::shared_bytes,
          device, p);
