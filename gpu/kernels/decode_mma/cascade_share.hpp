@@ -37,7 +37,7 @@ struct CascadeWork {
     return left > 0 ? std::max(first, reading(own_bytes, left))
                     : std::numeric_limits<double>::infinity();
   }
-  /// The same where own keys have their part of every SM, and most begin late.
+  /// Microseconds of all where own keys have a part of every SM, and most begin late.
   [[nodiscard]] double after(std::int64_t chunks, std::int64_t sms) const {
     const std::int64_t late = std::min(sms, pairs * chunks);
     const double share = static_cast<double>(late) / static_cast<double>(sms);
