@@ -339,7 +339,6 @@ FieldRows make_rows() {
        .choices = names_of_sinks,
        .prefix = "sinks_",
        .example = "sinks_given",
-       .is_axis = false,
        .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
@@ -350,7 +349,6 @@ FieldRows make_rows() {
        .choices = names_of_sinks,
        .prefix = "slopes_",
        .example = "slopes_given",
-       .is_axis = false,
        .belongs_to = goes_with_backward,
        .feature =
            FieldFeature{
@@ -372,7 +370,6 @@ FieldRows make_rows() {
        .member = &Problem::prefix_seed,
        .prefix = "prefix",
        .example = "prefix7",
-       .is_axis = false,
        .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "prefix",
                                .flag = &Features::prefix,
@@ -382,7 +379,6 @@ FieldRows make_rows() {
        .member = &Problem::document_seed,
        .prefix = "documents",
        .example = "documents7",
-       .is_axis = false,
        .belongs_to = goes_with_backward,
        .feature = FieldFeature{.name = "documents",
                                .flag = &Features::documents,

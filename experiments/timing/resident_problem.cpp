@@ -41,12 +41,26 @@ TiledInputs drawn_inputs(const Problem& problem, InputSpec spec, std::size_t dra
   return inputs;
 }
 
+/// True if ALiBi counts the distances of every query from the last key that it sees: they are the
+/// same where it sees no key that is not there.
+bool counts_from_last_key(const Problem& problem) {
+  const bool is_causal =
+      is_window(problem.mask) ? problem.window.right == 0 : problem.mask != Mask::none;
+  Problem plain = problem;
+  take_away_seeds(plain);
+  return is_causal && problem.query_len == problem.key_len && problem == plain;
+}
+
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
-/// these. It has no sink, other distances and no bias.
+/// these. It has a sink, but no bias, its weights others that fall, and distances that end at 0.
 void require_rows_alone(const Problem& problem) {
-  if (has_modifications(problem)) {
+  const bool is_forward = problem.operation == &forward_operation;
+  const bool has_other_scores = problem.bias != Bias::none || problem.dropout > 0 ||
+                                (problem.slopes != Slopes::none && !counts_from_last_key(problem));
+  if (has_modifications(problem) && (!is_forward || has_other_scores)) {
     throw InvalidInput(fmt::format(
-        "'{}' is timed with no score modification; allowed: no sinks, slopes, bias and dropout",
+        "'{}' is timed with scores that a row alone has not; allowed: sinks in attention, slopes "
+        "where each query's last key is on its diagonal, no bias and no dropout",
         to_string(problem)));
   }
   if (problem.operation != &quantised_operation) return;

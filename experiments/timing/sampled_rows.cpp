@@ -127,6 +127,12 @@ OneRow row_at(const ResidentProblem& resident, const Place& place, const MadeHea
     const TensorSpec& tensor = operation[input];
     Tensor<float>& to = row.inputs[input] = Tensor<float>(tensor.shape(one));
     if (to.size() == 0) continue;
+    // A number a query head, of all entries.
+    const bool is_of_scores = tensor.rows == Rows::neither && tensor.draw != nullptr;
+    if (is_of_scores) {
+      resident.copy_row(input, 0, place.head, 0, to.row(0, 0, 0));
+      continue;
+    }
     for (std::int64_t n = 0; n < to.shape()[2]; ++n) {
       const auto at = static_cast<std::size_t>(n);
       // Scales: of a head, or of the first rows, where these are the ones that are seen.

@@ -108,6 +108,10 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
     for (std::size_t i = 0; i < tiled.size(); ++i) {
       if (follows_from_others(operation, {i})) continue;
       const TensorSpec& tensor = operation[InputIndex{i}];
+      if (tensor.rows == Rows::neither && tensor.draw != nullptr) {
+        tiled[i] = repeated(tensor.format(problem), tensor.draw(problem, spec));
+        continue;
+      }
       if (tensor.rows == Rows::neither) {
         tiled[i] = scales(tensor.format(problem), spec.seed, i + 1);
         continue;

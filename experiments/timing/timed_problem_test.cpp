@@ -118,7 +118,7 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
       for (std::int64_t h = 0; h < p.query_heads; ++h) {
         for (std::int64_t i = 0; i < p.query_len_of(b); ++i) {
           const std::int64_t row = first(a.query_starts, b) + i;
-          double sum = 0;
+          double sum = a.sinks == nullptr ? 0 : std::exp(read(a.sinks, h));
           std::vector<double> o(static_cast<std::size_t>(p.output_dim()));
           for (std::int64_t j = 0; j < p.key_len_of(b); ++j) {
             const bool is_hidden = a.key_mask != nullptr && a.key_mask[b * p.key_len + j] == 0;
@@ -130,7 +130,12 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
                      read(a.k, key_offset(a.k_strides, b, head, j) + d);
             }
             const auto cap = static_cast<double>(p.softcap);
-            const double score = cap > 0 ? cap * std::tanh(scale * dot / cap) : scale * dot;
+            double score = cap > 0 ? cap * std::tanh(scale * dot / cap) : scale * dot;
+            if (a.slopes != nullptr) {
+              score -=
+                  read(a.slopes, h) *
+                  std::abs(static_cast<double>(key_distance(p.mask, p.query_len, p.key_len, i, j)));
+            }
             const double weight = std::exp(score);
             sum += weight;
             for (std::size_t d = 0; d < o.size(); ++d) {
@@ -160,7 +165,10 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
         "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
         "b3 h4/2 q19 k33 d24 lists4 listrows4 listkeys8", "b3 h4/2 n33 d24 documents3",
         "b3 h4/2 n33 d24 causal_top_left prefix5", "b3 h4/2 n33 d24 softcap2",
-        "b3 h4/2 n33 d24 dv40", "b9 h4/2 n33 d24 dv8 lengths6", "b1 h2/2 q0 k9 d24"}) {
+        "b3 h4/2 q19 k33 d24 sinks_given",
+        "b3 h4/2 n33 d24 causal_top_left sinks_given slopes_given",
+        "b3 h4/2 n33 d24 window_top_left left5 right0 slopes_given", "b3 h4/2 n33 d24 dv40",
+        "b9 h4/2 n33 d24 dv8 lengths6", "b1 h2/2 q0 k9 d24"}) {
     const Problem p = problem_from_string(problem);
     ResidentProblem right(p, {}, *device);
     // Of one row in double the definition is within the bound of any plan that rounds to fp32.
@@ -174,6 +182,16 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
     found += launch_and_sample(wrong, wrong_kernel, {}).why_wrong().has_value();
   }
   EXPECT_GE(found, 2);  // four rows of several entries are looked at
+}
+
+TEST(ResidentProblem, refuses_scores_that_a_row_alone_has_not) {
+  const auto device = make_device(Executor::cpu);
+  for (const std::string problem :
+       {"n9 d8 slopes_given", "q9 k12 d8 causal_bottom_right slopes_given",
+        "n9 d8 window_top_left left3 right1 slopes_given", "n9 d8 bias_full", "n9 d8 dropout0.5"}) {
+    EXPECT_THROW(ResidentProblem(problem_from_string(problem), {}, *device), InvalidInput)
+        << problem;
+  }
 }
 
 Problem gradients_of(const std::string& text) {

@@ -68,6 +68,7 @@ struct Fa3Consumer : Fa3Thread {
   Fa3RingCursor<Shape> cursor;
   int whole_from;       ///< masked: rows of the group see the first key of key tiles from here on
   std::uint64_t shown;  ///< masked: bits of the keys of a key tile that padding leaves
+  float slope;          ///< masked: of the work's head, in units of the products
   float s[Bc / 2];
   float o[DV / 2];
   unsigned weights[Bc / 16][4];
@@ -180,13 +181,19 @@ struct Fa3Consumer : Fa3Thread {
     // From `masked` on, some row of the group does not see the whole key tile; from `seen` on, a
     // maximum is looked for before weights are formed: a reference from the few keys that a row
     // sees of a masked tile will hardly do for the next.
-    const int masked = uniform(bounds_of(p, cursor.work()).past_key(cursor.work().row) / Bc);
+    const int masked = uniform(past_key_of(cursor.work().row) / Bc);
     // Tiles of a list come in no order: all whole ones but the first.
-    const int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
+    int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
+    if constexpr (Shape::choice.masked) {
+      if (p.slopes != nullptr) {
+        slope = p.slopes[cursor.work().head] * p.slope_unit;
+        after = min(after, rising_from());
+      }
+    }
     const int seen = uniform(p.searches_first ? 0 : after);
     if constexpr (Shape::choice.masked) {
       const int last_row = min(cursor.work().row + Shape::group_rows, p.queries) - 1;
-      whole_from = uniform((p.first_key(last_row) + Bc - 1) / Bc);
+      whole_from = uniform((p.range_of(cursor.work().entry, last_row).first + Bc - 1) / Bc);
     }
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
@@ -253,6 +260,11 @@ struct Fa3Consumer : Fa3Thread {
     return has_next;
   }
 
+  /// One past the last key that a row of the work sees.
+  __device__ __forceinline__ int past_key_of(int row) const {
+    if constexpr (Shape::choice.masked) return p.range_of(cursor.work().entry, row).past;
+    return bounds_of(p, cursor.work()).past_key(row);
+  }
   /// The key tile at place `tile` of the work.
   __device__ __forceinline__ int key_tile(int tile) const {
     if constexpr (!Shape::choice.lists) return tile;
@@ -289,13 +301,14 @@ struct Fa3Consumer : Fa3Thread {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int query = min(row + 8 * h, bounds.queries - 1);
-      const int past = bounds.past_key(query);
       if constexpr (Shape::choice.masked) {
+        const Fa3RowRange range = p.range_of(cursor.work().entry, query);
         const int first_key = tile * Bc;
         const std::uint64_t visible =
-            shown & bits_between(p.first_key(query) - first_key, past - first_key);
+            shown & bits_between(range.first - first_key, range.past - first_key);
         show(h, visible >> 2 * (lane() % 4));
       } else {
+        const int past = bounds.past_key(query);
         const int left = past - tile * Bc - 2 * (lane() % 4);
         hide_scores(s, h, left);
       }
@@ -308,6 +321,44 @@ struct Fa3Consumer : Fa3Thread {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         if ((visible >> (8 * j + e) & 1U) == 0) element(s, j, h, e) = -INFINITY;
+      }
+    }
+  }
+  /// Key tiles from this one on are searched because of ALiBi. Behind the diagonal it lets scores
+  /// rise from a tile to the next, which comes before it in memory; if they rise fast, a reference
+  /// will hardly do for the next. Before the diagonal that holds for slopes below 0.
+  __device__ __forceinline__ int rising_from() const {
+    if (!(fabsf(slope) * (Bc * p.c) > 0.5F * fa3_reference_lag)) return beyond_all_keys;
+    return slope < 0.0F ? 0 : (p.diagonal + cursor.work().row) / Bc;
+  }
+  /// Adds ALiBi's terms to scores of key tile `tile`.
+  __device__ __forceinline__ void add_slopes(int tile) {
+    if constexpr (Shape::choice.masked) {
+      if (p.slopes == nullptr) return;
+      // From the diagonal of the group's first row to the tile's first key.
+      const int distance = uniform(tile * Bc - p.diagonal - cursor.work().row);
+      if (distance > -Bc && distance < Shape::group_rows - 1) {
+        lower_by_distance(-slope, distance, [](float x) { return fabsf(x); });
+      } else {  // the diagonals of all rows lie on one side
+        lower_by_distance(distance < 0 ? slope : -slope, distance, [](float x) { return x; });
+      }
+    }
+  }
+  /// Adds `per_key` times size(distance) to each score. The two rows of a lane are 8 keys apart, so
+  /// that they have all but two distances in common.
+  template <typename Size>
+  __device__ __forceinline__ void lower_by_distance(float per_key, int distance, const Size& size) {
+    const int row = 16 * warp() + lane() / 4;
+    const auto first = static_cast<float>(distance - row + 2 * (lane() % 4));
+#pragma unroll
+    for (int j = 0; j < Bc / 8; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& x = element(s, j, h, e);
+          x = fmaf(per_key, size(first + static_cast<float>(8 * (j - h) + e)), x);
+        }
       }
     }
   }
@@ -333,6 +384,7 @@ struct Fa3Consumer : Fa3Thread {
     // Where a row has no reference it would fail, and the scores be lost.
     if (is_unseen && !(Shape::choice.masked && softmax.is_special)) {
       if constexpr (Shape::choice.masked) {
+        add_slopes(tile);
         if (is_cut(tile, masked)) mask(tile);
       }
       if (softmax.weigh_unseen(s, p.c)) return false;
@@ -341,10 +393,12 @@ struct Fa3Consumer : Fa3Thread {
       form_scores_again<T, D, Bc, Shape::group_rows>(
           s, cursor.q_tile() + 16 * panel_row_bytes * warp(), cursor.k_tile(n));
       if constexpr (Shape::choice.masked) {
+        add_slopes(tile);
         if (is_cut(tile, masked)) mask(tile);
       }
     } else {
       scale_scores();
+      add_slopes(tile);
       if (is_cut(tile, masked)) mask(tile);
     }
     return softmax.weigh(s, p.c, is_unseen);
@@ -354,6 +408,7 @@ struct Fa3Consumer : Fa3Thread {
   __device__ __forceinline__ bool weigh_seen(Softmax& softmax, int place, int masked) {
     const int tile = key_tile(place);
     scale_scores();
+    add_slopes(tile);
     if (is_cut(tile, masked)) mask(tile);
     return softmax.weigh(s, p.c, false);
   }

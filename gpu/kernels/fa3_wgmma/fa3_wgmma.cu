@@ -12,6 +12,7 @@
 #include "core/run/card.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/fa3_wgmma/ragged_launch.cuh"
+#include "gpu/kernels/fa3_wgmma/row_ranges.cuh"
 #include "gpu/kernels/fa3_wgmma/variant.cuh"
 #include "gpu/kernels/few_queries.hpp"
 #include "gpu/kernels/key_splits.cuh"
@@ -79,10 +80,27 @@ bool has_value_dim(const Problem& problem) {
   return problem.output_dim() != problem.head_dim;
 }
 
-/// True of problems for which there are variants of their own, for windows, padding and
-/// softcaps.
+/// True of problems whose rows' ranges of keys are found by a launch before the other.
+bool has_ranges(const Problem& problem) {
+  return problem.prefix_seed != 0 || problem.document_seed != 0;
+}
+
+/// True of problems for which there are variants of their own: for those of masked_problems.
 bool is_masked(const Problem& problem) {
-  return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F;
+  return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F ||
+         problem.sinks != Sinks::none || problem.slopes != Slopes::none || has_ranges(problem);
+}
+constexpr const char* masked_problems =
+    "windows, padding, prefixes, documents, softcaps, sinks and slopes";
+
+/// Positive scales by which slopes are divided, in fp32: beyond, the quotient, or its sum with a
+/// dot product, could leave fp32 where the score does not.
+constexpr float least_divisor = 0x1p-64F, largest_divisor = 0x1p64F;
+
+/// True of problems with slopes that have no such scale.
+bool has_far_scale(const Problem& problem) {
+  return problem.slopes != Slopes::none && problem.scale > 0.0F &&
+         !(least_divisor <= problem.scale && problem.scale <= largest_divisor);
 }
 
 /// True of variants for what the problem has of all that.
@@ -92,7 +110,7 @@ bool is_for_kind_of(const Fa3Variant& v, const Problem& problem) {
 }
 
 /// Variants that are compiled for fewer head dims: for lengths and pages, for lists of keys and, at
-/// all of these, for windows, padding and softcaps; for V of another dim at one.
+/// all of these, for masked problems; for V of another dim at one.
 std::span<const Fa3Variant> special_variants(Problem problem) {
   if (has_value_dim(problem)) {
     problem.head_dim = largest_dim_of_narrow;
@@ -151,14 +169,24 @@ std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan
   return std::nullopt;
 }
 
-/// Why a Plan cannot run with a window, padding or a softcap.
+/// The problem and what it may not have beside that of masked_problems.
+std::string masked_without(const Problem& problem, const std::string& what) {
+  return "the problem is " + to_string(problem) + "; allowed with " + masked_problems + ": no " +
+         what;
+}
+
+/// Why a Plan cannot run a masked problem.
 std::optional<std::string> why_not_masked(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0 || problem.length_seed != 0) {
-    return "there is a window, padding or a softcap; allowed: without lengths and lists of keys";
+    return masked_without(problem, "lengths and lists of keys");
+  }
+  if (has_far_scale(problem)) {
+    return "the problem is " + to_string(problem) +
+           "; allowed with slopes: scales up to 0, and from 2^-64 to 2^64";
   }
   if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
-  return "the plan is " + to_string(plan) +
-         "; compiled for windows, padding, softcaps and this head_dim, without pack_gqa: " +
+  return "the plan is " + to_string(plan) + "; compiled for " + masked_problems +
+         " and this head_dim, without pack_gqa: " +
          plans_where(special_variants(problem),
                      [&](const auto& v) { return is_for_kind_of(v, problem); });
 }
@@ -171,8 +199,9 @@ std::optional<std::string> why_no_value_dim(const Problem& problem, const Plan& 
            std::to_string(largest_dim_of_narrow) + " and " + std::to_string(largest_narrow_dim);
   }
   if (is_masked(problem) || problem.list_seed != 0 || problem.length_seed != 0) {
-    return "value_dim differs from head_dim; allowed: without windows, padding, softcaps, lengths "
-           "and lists of keys";
+    return std::string(
+               "value_dim differs from head_dim; allowed: without lengths, lists of keys, ") +
+           masked_problems;
   }
   if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
   return "the plan is " + to_string(plan) +
@@ -188,7 +217,7 @@ std::optional<std::string> why_not_ragged(const Problem& problem, const Plan& pl
     return "value_dim differs from head_dim; allowed: without lengths and pages";
   }
   if (is_masked(problem)) {
-    return "there is a window, padding or a softcap; allowed: without lengths and pages";
+    return masked_without(problem, "lengths and pages");
   }
   if (problem.head_dim > largest_ragged_head_dim) {
     return "head_dim is " + std::to_string(problem.head_dim) +
@@ -409,6 +438,9 @@ std::vector<Plan> plans(const Problem& problem) {
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
   if (plan.key_splits > 1) return partial_result_bytes(problem, plan);
+  if (has_ranges(problem)) {
+    return sizeof(Fa3RowRange) * static_cast<std::size_t>(problem.batch * problem.query_len);
+  }
   // K and V may lie in pages.
   return why_not_ragged(problem, plan)
              ? 0
@@ -490,13 +522,29 @@ Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardA
   if (is_window(problem.mask)) {
     p.reach = window.right < 0 ? beyond_all_keys : diagonal + clipped(window.right) + 1;
   }
+  p.ranges = has_ranges(problem) ? static_cast<const Fa3RowRange*>(a.workspace) : nullptr;
+  if (p.ranges != nullptr) {
+    p.reach = beyond_all_keys;
+    if (problem.document_seed != 0) p.begin = 0;
+  }
   p.key_mask = a.key_mask;
+  p.sinks = a.sinks;
+  p.slopes = a.slopes;
+  p.slope_unit = p.scales_first || problem.softcap != 0.0F ? log2_e : 1.0F / problem.scale;
+  p.diagonal = -static_cast<int>(key_distance(problem.mask, p.queries, p.keys, 0, 0));
   p.softcap = problem.softcap;
   if (p.softcap == 0.0F) return p;
   p.per_softcap = problem.scale / p.softcap;
   p.c = 1.0F;
   p.factor = log2_e;
   return p;
+}
+
+void launch_ranges(const ForwardArguments& a, Device& device) {
+  const std::int64_t rows = a.problem.batch * a.problem.query_len;
+  launch(fa3_find_ranges<this_executor>,
+         dim3(static_cast<unsigned>(ceil_div(rows, fa3_ranges_threads))), dim3(fa3_ranges_threads),
+         0, device, a, static_cast<Fa3RowRange*>(a.workspace));
 }
 
 void run(const ForwardArguments& a, Device& device) {
@@ -515,6 +563,7 @@ void run(const ForwardArguments& a, Device& device) {
     return;
   }
   if (v.choice.masked) {
+    if (has_ranges(a.problem)) launch_ranges(a, device);
     launch_tiles(v.masked, v, masked_parameters(p, a), a.plan, device);
     return;
   }
@@ -555,8 +604,15 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right, Mask::window_top_left,
                Mask::window_bottom_right},
-     .features =
-         {.value_dim = true, .softcap = true, .lengths = true, .padding = true, .lists = true},
+     .features = {.value_dim = true,
+                  .softcap = true,
+                  .lengths = true,
+                  .padding = true,
+                  .sinks = true,
+                  .slopes = true,
+                  .prefix = true,
+                  .documents = true,
+                  .lists = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,

@@ -53,7 +53,7 @@ struct Fa3Loader {
     if constexpr (Shape::choice.lists) {
       return listed(dense_work_of(i));
     } else if constexpr (Shape::choice.masked) {
-      return without_first_tiles(dense_work_of(i));
+      return trimmed(dense_work_of(i), Shape::Br);
     } else {
       return dense_work_of(i);
     }
@@ -72,13 +72,16 @@ struct Fa3Loader {
     return {row, part, plane / p.heads, head, head / p.group, first, count, 0};
   }
 
-  /// The work less the key tiles before the window of its first row.
-  __device__ __forceinline__ Fa3Work without_first_tiles(Fa3Work work) const {
-    const int first_key = p.first_key(max(0, work.row));
-    const int tiles = first_key < p.keys ? first_key / Shape::Bc - work.first : work.count;
-    const int left_out = max(0, min(tiles, work.count));
-    work.first += left_out;
-    work.count -= left_out;
+  /// The work less the key tiles at either end that none of its `rows` rows sees. Some row is one
+  /// that there is.
+  __device__ __forceinline__ Fa3Work trimmed(Fa3Work work, int rows) const {
+    if (work.count <= 0) return work;
+    const int last_row = min(work.row + rows, p.queries) - 1, end = work.first + work.count;
+    const int first_key = p.range_of(work.entry, max(0, work.row)).first;
+    const int past_key = p.range_of(work.entry, last_row).past;
+    const int past = min(end, (past_key + Shape::Bc - 1) / Shape::Bc);
+    work.first = first_key < past_key ? max(work.first, first_key / Shape::Bc) : past;
+    work.count = max(0, past - work.first);
     return work;
   }
 
@@ -106,19 +109,32 @@ struct Fa3Loader {
   __device__ __forceinline__ Work share_of(Work work, int group) const {
     if (work.count == Fa3Work::none_left) return work;
     work.row += place_of(group) * Shape::group_rows;
-    const int past = p.past_key(min(work.row + Shape::group_rows, p.queries) - 1);
     const bool has_rows = 0 <= work.row && work.row < p.queries;
+    if constexpr (Shape::choice.masked) return masked_share_of(work, has_rows);
+    const int past = p.past_key(min(work.row + Shape::group_rows, p.queries) - 1);
     const int tiles =
         Shape::choice.lists ? work.count : (past + Shape::Bc - 1) / Shape::Bc - work.first;
     const int seen = has_rows ? tiles : 0;
     const int count = max(0, min(work.count, seen));
     work.skipped = work.count - count;
     work.count = count;
-    if constexpr (Shape::choice.masked) {
-      work = without_first_tiles(work);
-      if (work.count == 0) work.skipped += count;
-    }
     return work;
+  }
+  /// Rows of an entry's documents may see keys that lie far apart. More tiles than may wait for a
+  /// group's next work are not left out at the end of its work, but masked.
+  __device__ __forceinline__ Fa3Work masked_share_of(const Fa3Work& work, bool has_rows) const {
+    Fa3Work share = work;
+    if (has_rows) share = trimmed(work, Shape::group_rows);
+    if (!has_rows || share.count == 0) {
+      share.skipped = work.count;
+      share.count = 0;
+      return share;
+    }
+    const int past = share.first + share.count;
+    share.first = min(share.first, work.first + Shape::most_unread);
+    share.count = past - share.first;
+    share.skipped = work.first + work.count - past;
+    return share;
   }
   __device__ __forceinline__ static BoxStart q_box(const Fa3Work& share, int panel) {
     return {panel * Shape::box_columns, share.row, share.head, share.entry};

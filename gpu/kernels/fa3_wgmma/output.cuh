@@ -3,6 +3,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
@@ -22,13 +23,15 @@ struct Fa3Output : Fa3Thread {
   static constexpr int DV = Shape::DV;
   static constexpr bool has_panels = Shape::choice.o_panels > 0;
   static constexpr bool orders_in_q = !has_panels && !Shape::choice.splits;
+  static constexpr bool has_sinks = Shape::choice.masked;
   static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::output_panels;
   static_assert(!orders_in_q || (Shape::q_stages > 1 && DV <= Shape::D));
 
-  const Fa3Parameters& p;
+  using Parameters = typename Shape::Parameters;
+  const Parameters& p;
   const Fa3RingCursor<Shape>& cursor;
 
-  __device__ __forceinline__ Fa3Output(const Fa3Parameters& p_, const Fa3RingCursor<Shape>& cursor_)
+  __device__ __forceinline__ Fa3Output(const Parameters& p_, const Fa3RingCursor<Shape>& cursor_)
       : p(p_), cursor(cursor_) {}
 
   /// The calling lane's first row; its other row is 8 below.
@@ -41,7 +44,7 @@ struct Fa3Output : Fa3Thread {
   __device__ __forceinline__ void store(const float (&o)[DV / 2], const Softmax& softmax) const {
     const Work work = cursor.last_work();  // again, instead of keeping it in registers
     const int row = row_of(work), t = lane() % 4;
-    const float sum[2] = {row_sum(softmax.l[0]), row_sum(softmax.l[1])};
+    float sum[2] = {row_sum(softmax.l[0]), row_sum(softmax.l[1])};
     if constexpr (Shape::choice.splits) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
@@ -50,13 +53,16 @@ struct Fa3Output : Fa3Thread {
       }
       return;
     }
-    const float factor[2] = {1.0F / divisor_of(sum[0]), 1.0F / divisor_of(sum[1])};
+    float r[2] = {softmax.r[0], softmax.r[1]};
+    const float sink = sink_of(work);
+    const float factor[2] = {factor_of(sink, r[0], sum[0]), factor_of(sink, r[1], sum[1])};
     store_output(o, work, factor);
     if (t == 0) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         if (row + 8 * h < bounds_of(p, work).queries) {
-          lse_of(work, row + 8 * h) = log_sum_exp2(softmax.r[h], sum[h]);
+          lse_of(work, row + 8 * h) =
+              has_sinks && sum[h] == 0.0F ? sink : log_sum_exp2(r[h], sum[h]);
         }
       }
     }
@@ -74,7 +80,7 @@ struct Fa3Output : Fa3Thread {
       } else {
         T* const to = output_row(work, row);
         for (int column = t; column < p.columns; column += 4) to[column] = T(0.0F);
-        if (t == 0) lse_of(work, row) = -INFINITY;
+        if (t == 0) lse_of(work, row) = sink_of(work);
       }
     }
   }
@@ -92,6 +98,27 @@ struct Fa3Output : Fa3Thread {
   }
 
  private:
+  /// The sink of the work's rows; -infinity where they have none.
+  __device__ __forceinline__ float sink_of(const Work& work) const {
+    if constexpr (has_sinks) {
+      if (p.sinks != nullptr) return p.sinks[work.head];
+    }
+    return -INFINITY;
+  }
+  /// What O of a row is multiplied by, whose keys have all been seen. Its sink joins the sum now,
+  /// as a last key of value 0 would: where it is larger than the reference, that rises to it. The
+  /// sum of a row without keys stays 0.
+  static __device__ __forceinline__ float factor_of(float sink, float& r, float& sum) {
+    if constexpr (has_sinks) {
+      if (sum == 0.0F) return 1.0F;
+      const float score = sink * std::numbers::log2e_v<float>, risen = fmaxf(r, score);
+      const float keep = HardwareExp2::of(r - risen);  // 1 where the sink is -infinity
+      sum = fmaf(sum, keep, HardwareExp2::of(score - risen));
+      r = risen;
+      return keep * (1.0F / sum);
+    }
+    return 1.0F / divisor_of(sum);
+  }
   __device__ __forceinline__ bool has_row(const Work& work, int row) const {
     return static_cast<unsigned>(row) < static_cast<unsigned>(bounds_of(p, work).queries);
   }

@@ -47,16 +47,30 @@ struct Fa3ListedParameters : Fa3Parameters {
   int item_shift;
 };
 
-/// Parameters where rows see keys between two ends, of which padding may hide some, and scores may
-/// have a softcap.
+/// The keys that a row sees, one after the other: [first, past).
+struct alignas(8) Fa3RowRange {
+  int first, past;
+};
+
+/// Parameters where rows see keys between two ends, of which padding may hide some, scores may have
+/// a softcap or terms of ALiBi, and sums a sink.
 struct Fa3MaskedParameters : Fa3Parameters {
   int begin;                     ///< query i sees no key below i + begin
+  const Fa3RowRange* ranges;     ///< [batch, queries]; null: begin and reach say what rows see
   const std::uint8_t* key_mask;  ///< [batch, keys], 0: hidden; null: none is
   float softcap;                 ///< 0: none; else c is 1, and factor log2(e)
   float per_softcap;             ///< scale / softcap
+  const float* sinks;            ///< [heads]; null: none
+  const float* slopes;           ///< [heads]; null: none
+  float slope_unit;              ///< what a natural logarithm counts in the scores slopes lower
+  int diagonal;                  ///< key from which slopes count the distances of query 0
 
-  /// The first key that `query` sees; where it sees none, any that is not below past_key().
-  __device__ int first_key(int query) const { return max(0, query + begin); }
+  /// What `query` of an entry sees. Without a key, `first` may be any that is not below `past`.
+  __device__ Fa3RowRange range_of(int entry, int query) const {
+    if (ranges == nullptr) return {max(0, query + begin), past_key(query)};
+    return ranges[static_cast<std::int64_t>(entry) * queries + max(0, query)];
+  }
+  /// True if some row does not see the first key.
   __device__ bool has_first_keys() const { return begin > -beyond_all_keys; }
 };
 
@@ -107,10 +121,6 @@ __device__ __forceinline__ const Fa3Parameters& bounds_of(const Fa3Parameters& p
 __device__ __forceinline__ const Fa3RaggedWork& bounds_of(const Fa3Parameters&,
                                                           const Fa3RaggedWork& work) {
   return work;
-}
-__device__ __forceinline__ const Fa3MaskedParameters& bounds_of(const Fa3MaskedParameters& p,
-                                                                const Fa3Work&) {
-  return p;
 }
 /// Row of Q and O in which query 0 lies.
 __device__ __forceinline__ int first_query_of(const Fa3Work&) {
