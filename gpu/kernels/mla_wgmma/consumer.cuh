@@ -9,13 +9,15 @@
 //   their half of O.
 //
 //     group 0                                   group 1
-//     S = Q K_0, P_0 = weights(S)               issue S = Q K_1
+//     P_0 = weights(S)                          issue S = Q K_1
 //     leave P_0 and references       -------->  issue O += P_0 V_0 from shared memory
 //     O += P_0 V_0 from registers               P_1 = weights(S)
 //                                    <--------  leave P_1 and references
-//     O += P_1 V_1 from shared memory           O += P_1 V_1 from registers
+//     issue O += P_1 V_1 from shared memory     O += P_1 V_1 from registers
+//     issue S = Q K_2, wait for both            (from above, with K_3)
 //
-//   P has one place in shared memory: who leaves a P has read the one before.
+//   P has one place in shared memory: who leaves a P has read the one before. A tile of group g
+//   lies in stage g, so that descriptors are constants.
 // Resident
 //   shared     Q [64, 576], K [2, 64, 576] of which V is the first 512 columns, P [64, 64]
 //   registers  S [64, 64], P and half of O of each warpgroup; r, l of the rows
@@ -35,6 +37,7 @@
 #include "gpu/primitives/async_copy.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/wgmma.cuh"
+#include "gpu/primitives/wgmma_begin.cuh"
 
 namespace attest {
 
@@ -58,24 +61,11 @@ class MlaConsumer {
 #pragma unroll
       for (float& x : o_) x = 0.0F;
       sync_named(Shape::meet, both);  // all of Q is there
-      const int tiles = work.tiles;
-#pragma unroll 1
-      for (int tile = 0; tile + 1 < tiles; tile += 2) {
-        if constexpr (group == 0) {
-          own_first(work, softmax, tile);
-          add_other(softmax, tile + 1);
-        } else {
-          own_second(work, softmax, tile);
-        }
+      if constexpr (group == 0) {
+        attend_first(work, softmax);
+      } else {
+        attend_second(work, softmax);
       }
-      if (tiles % 2 != 0) {
-        if constexpr (group == 0) {
-          own_first(work, softmax, tiles - 1);
-        } else {
-          add_other(softmax, tiles - 1);
-        }
-      }
-      tiles_ += static_cast<unsigned>(tiles);
       finish(work, softmax);
       if (lane() == 0) shared_.work_empty(n).arrive();
     }
@@ -93,14 +83,10 @@ class MlaConsumer {
     return 16 * warp() + lane() / 4;
   }
 
-  __device__ __forceinline__ int stage_of(int tile) const {
-    return static_cast<int>((tiles_ + static_cast<unsigned>(tile)) % Shape::stages);
-  }
-  __device__ __forceinline__ unsigned parity_of(int tile) const {
-    return (tiles_ + static_cast<unsigned>(tile)) / Shape::stages % 2;
-  }
-  __device__ __forceinline__ void release(int tile, int part) const {
-    if (lane() == 0) shared_.empty(stage_of(tile), part).arrive();
+  /// Stages of tiles whose scores this group forms, and of the other group's.
+  static constexpr int own = group, other = 1 - group;
+  __device__ __forceinline__ void release(int stage, int part) const {
+    if (lane() == 0) shared_.empty(stage, part).arrive();
   }
 
   /// Every warp loads 16 rows of its group's panels, where it left rows of O before, and some of
@@ -111,6 +97,8 @@ class MlaConsumer {
     const T* const q = static_cast<const T*>(a.q) +
                        a.q_strides.offset(a.query_starts != nullptr ? 0 : unit.entry,
                                           unit.kv_head * p_.sizes.group, unit.of.q_start);
+    const int thread = static_cast<int>(thread_asked_anew() % warpgroup_threads);
+    const int warp = thread / 32, lane = thread % 32;
     const auto copy = [&](int row, int panel, int chunk) {
       const int n = work.first_row + row;
       const bool is_there = row < work.rows;
@@ -122,37 +110,45 @@ class MlaConsumer {
     };
 #pragma unroll 4
     for (int i = 0; i < 16; ++i) {
-      copy(16 * warp() + i, Shape::first_panel(group) + lane() / 8, lane() % 8);
+      copy(16 * warp + i, Shape::first_panel(group) + lane / 8, lane % 8);
     }
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
-      copy(16 * warp() + 8 * group + i + lane() / 8, Shape::panels - 1, lane() % 8);
+      copy(16 * warp + 8 * group + i + lane / 8, Shape::panels - 1, lane % 8);
     }
     AsyncCopies::commit();
     AsyncCopies::wait<0>();
     fence_async_shared();
   }
 
-  /// Issues S = Q K^T, panel by panel as they arrive. Of a tile at the end of the entry rows past
-  /// its keys become zeros first.
+  /// Issues S = Q K^T, panel by panel as they arrive, of the `first`th panel to before the
+  /// `past`th. Of a tile at the end of the entry rows past its keys become zeros first.
+  template <int first, int past>
   __device__ __forceinline__ void issue_scores(const MlaWork& work, int tile) {
-    const int stage = stage_of(tile);
-    const unsigned parity = parity_of(tile);
-    if (work.keys_of(tile) < Shape::tile_keys) clear_tail(stage, parity, work.keys_of(tile));
+    const unsigned parity = scored_ % 2;
+    if constexpr (first == 0) {
+      if (work.keys_of(tile) < Shape::tile_keys) clear_tail(own, parity, work.keys_of(tile));
+    }
     const MatrixDescriptor q = k_major_at(shared_.q_panel(0));
-    const MatrixDescriptor k = k_major_at(shared_.k_tile(stage));
-    hold(s_);
+    const MatrixDescriptor k = k_major_at(shared_.k_tile(own));
 #pragma unroll
-    for (int panel = 0; panel < Shape::panels; ++panel) {
-      shared_.full(stage, panel).wait(parity);
+    for (int i = first; i < past; ++i) {
+      const int panel = Shape::nth_panel(i);
+      shared_.full(own, panel).wait(parity);
       fence_products();
 #pragma unroll
-      for (int i = 4 * panel; i < 4 * panel + 4; ++i) {
-        issue_product<T, Major::k, Major::k>(s_, q + k_major_step(i, Shape::rows),
-                                             k + k_major_step(i, Shape::tile_keys), i > 0);
+      for (int j = 4 * panel; j < 4 * panel + 4; ++j) {
+        const MatrixDescriptor a = q + k_major_step(j, Shape::rows);
+        const MatrixDescriptor b = k + k_major_step(j, Shape::tile_keys);
+        if (i == 0 && j == 4 * panel) {
+          begin_product<T, Major::k, Major::k>(s_, a, b);
+        } else {
+          issue_product<T, Major::k, Major::k>(s_, a, b, true);
+        }
       }
     }
     commit_products();
+    if constexpr (past == Shape::panels) ++scored_;
   }
   __device__ __forceinline__ void clear_tail(int stage, unsigned parity, int keys) const {
     constexpr int chunks = panel_row_bytes / 16;
@@ -168,14 +164,13 @@ class MlaConsumer {
     sync_named(Shape::alone + group, warpgroup_threads);
   }
 
-  __device__ __forceinline__ MatrixDescriptor values_of(int tile) const {
-    return mn_major_at(
-        shared_.k_tile(stage_of(tile)) + Shape::first_panel(group) * Shape::panel_bytes,
-        Shape::tile_keys);
+  __device__ __forceinline__ MatrixDescriptor values_of(int stage) const {
+    return mn_major_at(shared_.k_tile(stage) + Shape::first_panel(group) * Shape::panel_bytes,
+                       Shape::tile_keys);
   }
   /// Issues O += P V with this group's weights, in registers.
-  __device__ __forceinline__ void issue_own(int tile) {
-    const MatrixDescriptor v = values_of(tile);
+  __device__ __forceinline__ void issue_own() {
+    const MatrixDescriptor v = values_of(own);
     hold(o_);
 #pragma unroll
     for (int i = 0; i < Shape::tile_keys / 16; ++i) hold(weights_[i]);
@@ -187,8 +182,8 @@ class MlaConsumer {
     commit_products();
   }
   /// Issues the product with the other group's weights, in shared memory.
-  __device__ __forceinline__ void issue_other(int tile) {
-    const MatrixDescriptor v = values_of(tile), weights = k_major_at(shared_.weights());
+  __device__ __forceinline__ void issue_other() {
+    const MatrixDescriptor v = values_of(other), weights = k_major_at(shared_.weights());
     hold(o_);
     fence_products();
 #pragma unroll
@@ -197,6 +192,14 @@ class MlaConsumer {
                                             v + mn_major_step(i), true);
     }
     commit_products();
+  }
+  /// Waits for a product with V, behind which `later` other groups of products were issued, and
+  /// gives back the half of V that it read.
+  template <int later>
+  __device__ __forceinline__ void finish_product(int stage) {
+    wait_for_products<later>();
+    hold(o_);
+    release(stage, group);
   }
 
   /// Scores become weights, in registers.
@@ -251,51 +254,70 @@ class MlaConsumer {
     for (int i = 0; i < Shape::group_columns / 2; ++i) o_[i] *= keep[i / 2 % 2];
   }
 
-  /// Group 0: scores, weights and product of a tile of its own. Nothing is in flight, before and
-  /// behind it.
-  __device__ __forceinline__ void own_first(const MlaWork& work, MlaSoftmax& softmax, int tile) {
-    issue_scores(work, tile);
+  /// Rescales O if the other group raised references, and issues the product of its tile.
+  __device__ __forceinline__ void begin_other(MlaSoftmax& softmax) {
+    if (take_over(softmax)) rescale(softmax.keep);
+    issue_other();
+  }
+
+  /// Group 0: tiles 0, 2, ... are its own. Scores of the next one are issued behind the product of
+  /// the other group's tile, as far as the other group need not have given anything back for them.
+  __device__ __forceinline__ void attend_first(const MlaWork& work, MlaSoftmax& softmax) {
+    const int tiles = work.tiles;
+    if (tiles == 0) return;
+    issue_scores<0, Shape::panels>(work, 0);
+    finish_first(work, softmax, 0);
+#pragma unroll 1
+    for (int tile = 2; tile < tiles; tile += 2) {
+      begin_other(softmax);
+      issue_scores<0, Shape::early_panels>(work, tile);
+      finish_product<1>(other);
+      issue_scores<Shape::early_panels, Shape::panels>(work, tile);
+      finish_first(work, softmax, tile);
+    }
+    if (tiles % 2 == 0) {
+      begin_other(softmax);
+      finish_product<0>(other);
+    }
+  }
+  /// Weights and product of a tile whose scores are in flight. Nothing is behind it.
+  __device__ __forceinline__ void finish_first(const MlaWork& work, MlaSoftmax& softmax, int tile) {
     wait_for_products<0>();
     hold(s_);
-    release(tile, Shape::consumers);
+    release(own, Shape::no_values);
     const bool rescales = weigh(work, softmax, tile);
     leave(softmax);
     if (rescales) rescale(softmax.keep);
-    issue_own(tile);
-    wait_for_products<0>();
-    hold(o_);
-    release(tile, group);
+    issue_own();
+    finish_product<0>(own);
   }
-  /// The product of a tile of the other group's.
-  __device__ __forceinline__ void add_other(MlaSoftmax& softmax, int tile) {
-    if (take_over(softmax)) rescale(softmax.keep);
-    issue_other(tile);
-    wait_for_products<0>();
-    hold(o_);
-    release(tile, group);
-  }
-  /// Group 1: the product of tile `tile`, which is the other group's, and all of the next one.
-  __device__ __forceinline__ void own_second(const MlaWork& work, MlaSoftmax& softmax, int tile) {
-    issue_scores(work, tile + 1);
-    if (take_over(softmax)) {
-      wait_for_products<0>();  // ptxas would wait in any case
+
+  /// Group 1: tiles 1, 3, ... are its own. It weighs one under the product of the tile before.
+  __device__ __forceinline__ void attend_second(const MlaWork& work, MlaSoftmax& softmax) {
+    const int tiles = work.tiles;
+#pragma unroll 1
+    for (int tile = 1; tile < tiles; tile += 2) {
+      issue_scores<0, Shape::panels>(work, tile);
+      if (take_over(softmax)) {
+        wait_for_products<0>();  // ptxas would wait in any case
+        hold(s_);
+        rescale(softmax.keep);
+      }
+      issue_other();
+      wait_for_products<1>();
       hold(s_);
-      rescale(softmax.keep);
+      release(own, Shape::no_values);
+      const bool rescales = weigh(work, softmax, tile);
+      finish_product<0>(other);
+      leave(softmax);
+      if (rescales) rescale(softmax.keep);
+      issue_own();
+      finish_product<0>(own);
     }
-    issue_other(tile);
-    wait_for_products<1>();
-    hold(s_);
-    release(tile + 1, Shape::consumers);
-    const bool rescales = weigh(work, softmax, tile + 1);
-    wait_for_products<0>();
-    hold(o_);
-    release(tile, group);
-    leave(softmax);
-    if (rescales) rescale(softmax.keep);
-    issue_own(tile + 1);
-    wait_for_products<0>();
-    hold(o_);
-    release(tile + 1, group);
+    if (tiles % 2 != 0) {
+      begin_other(softmax);
+      finish_product<0>(other);
+    }
   }
 
   /// Stores the group's half of O and, by the first group, what the rows' sums are.
@@ -316,7 +338,7 @@ class MlaConsumer {
 
   const MlaParameters& p_;
   const MlaShared<Shape>& shared_;
-  unsigned tiles_ = 0;  ///< of the block, in units before this one
+  unsigned scored_ = 0;  ///< tiles of the block whose scores this group formed
   float s_[Shape::tile_keys / 2];
   float o_[Shape::group_columns / 2];
   unsigned weights_[Shape::tile_keys / 16][4];

@@ -7,33 +7,55 @@
 
 namespace attest {
 
-/// The warp that finds the block's units and asks the copy engine for their keys. Keys that the
-/// entry has not got are never touched: of a tile they leave what was there.
+/// Finds the block's units, as one warp does while others load.
+template <typename Shape>
+__device__ void find_mla_units(const MlaParameters& p, const MlaShared<Shape>& shared) {
+  ChunkList list(p.a, p.sizes);
+  for (unsigned n = 0;; ++n) {
+    MlaWork& work = shared.work(n);
+    shared.work_empty(n).wait(n / 2 % 2 ^ 1U);
+    __syncwarp();  // all lanes have seen that phase before others can end the next one
+    DecodeUnit unit;
+    const bool exists = list.find(static_cast<int>(blockIdx.x + n * gridDim.x), unit);
+    if (threadIdx.x % 32 == 0) {
+      if (exists) work.take(p.sizes, unit);
+      work.exists = exists;
+      shared.work_full(n).arrive();
+    }
+    __syncwarp();
+    if (!exists) return;
+  }
+}
+
+/// A warp that asks the copy engine for one part of each key tile: each part has a warp of its own,
+/// so that none waits for a part that is given back late. Keys that the entry has not got are never
+/// touched: of a tile they leave what was there.
 template <typename Shape>
 class MlaLoader {
  public:
-  __device__ MlaLoader(const MlaParameters& p, const MlaShared<Shape>& shared)
-      : p_(p), shared_(shared), lane_(static_cast<int>(threadIdx.x) % 32) {}
+  __device__ MlaLoader(const MlaParameters& p, const MlaShared<Shape>& shared, int part)
+      : p_(p),
+        shared_(shared),
+        part_(part),
+        first_(Shape::first_panel(part)),
+        past_(Shape::past_panel(part)),
+        lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  __device__ void run() {
-    prefetch_map(p_.k);
-    ChunkList list(p_.a, p_.sizes);
-    unsigned tiles = 0;
+  __device__ void run() const {
+    if (part_ == Shape::no_values && is_elected()) prefetch_map(p_.k);  // a lane at a time does it
+    __syncwarp();
+    unsigned loaded[Shape::stages] = {0, 0};  // tiles
     for (unsigned n = 0;; ++n) {
-      MlaWork& work = shared_.work(n);
-      shared_.work_empty(n).wait(n / 2 % 2 ^ 1U);
-      {
-        DecodeUnit unit;
-        const bool exists = list.find(static_cast<int>(blockIdx.x + n * gridDim.x), unit);
-        if (lane_ == 0) {
-          if (exists) work.take(p_.sizes, unit);
-          work.exists = exists;
-          shared_.work_full(n).arrive();
-        }
-        __syncwarp();
-        if (!exists) return;
+      shared_.work_full(n).wait(n / 2 % 2);
+      const MlaWork& work = shared_.work(n);
+      if (work.exists == 0) return;
+      const int tiles = work.tiles;
+#pragma unroll 1
+      for (int tile = 0; tile < tiles; ++tile) {
+        load_part(work, tile, tile % 2, tile % 2 == 0 ? loaded[0]++ : loaded[1]++);
       }
-      for (int tile = 0; tile < work.tiles; ++tile) load_tile(work, tile, tiles++);
+      __syncwarp();  // all lanes have read the work
+      if (lane_ == 0) shared_.work_empty(n).arrive();
     }
   }
 
@@ -49,30 +71,44 @@ class MlaLoader {
     return {p_.k, p_.box_rows, (keys + p_.box_rows - 1) / p_.box_rows, 0};
   }
 
-  __device__ void load_tile(const MlaWork& work, int tile, unsigned n) const {
-    const auto stage = static_cast<int>(n % Shape::stages);
-    const unsigned parity = n / Shape::stages % 2;
+  __device__ void load_part(const MlaWork& work, int tile, int stage, unsigned n) const {
     const Cut cut = cut_of(work.keys_of(tile));
     const int first_key = work.first_key + tile * Shape::tile_keys;
-#pragma unroll 1
-    for (int part = 0; part < Shape::parts; ++part) {
-      shared_.empty(stage, part).wait(parity ^ 1U);
-      const int first = Shape::first_panel(part), past = Shape::past_panel(part);
-      if (cut.single > 0) copy_single(work, first_key, cut, stage, first, past);
-      if (lane_ == 0) {
-        for (int panel = first; panel < past; ++panel) {
-          shared_.full(stage, panel)
-              .arrive_expecting(static_cast<unsigned>(cut.boxes * cut.rows * panel_row_bytes));
-        }
-      }
+    const BoxStart first_box = box_at(work, first_key, first_);
+    shared_.empty(stage, part_).wait(n % 2 ^ 1U);
+    __syncwarp();  // all lanes have seen that phase before bytes can end the next one
+    if (cut.boxes == 1 && cut.rows == Shape::tile_keys) {
+      if (is_elected()) load_panels(first_box, stage);
       __syncwarp();
-      const int boxes = cut.boxes * (past - first);
-      for (int i = lane_; i < boxes; i += 32) {
-        const int panel = first + i / cut.boxes, row = i % cut.boxes * cut.rows;
-        load_box(shared_.k_tile(stage) + (panel * Shape::panel_bytes + row * panel_row_bytes),
-                 cut.map, box_at(work, first_key + row, panel), shared_.full(stage, panel),
-                 L2Hint::evict_first);
+      return;
+    }
+    if (cut.single > 0) copy_single(work, first_key, cut, stage, first_, past_);
+    if (lane_ == 0) {
+      for (int panel = first_; panel < past_; ++panel) {
+        shared_.full(stage, panel)
+            .arrive_expecting(static_cast<unsigned>(cut.boxes * cut.rows * panel_row_bytes));
       }
+    }
+    __syncwarp();
+    const int boxes = cut.boxes * (past_ - first_);
+    for (int i = lane_; i < boxes; i += 32) {
+      const int panel = first_ + i / cut.boxes, row = i % cut.boxes * cut.rows;
+      load_box(shared_.k_tile(stage) + (panel * Shape::panel_bytes + row * panel_row_bytes),
+               cut.map, box_at(work, first_key + row, panel), shared_.full(stage, panel),
+               L2Hint::evict_first);
+    }
+  }
+  /// Asks for panels of a tile that lies in one box a panel: one thread, since others would only
+  /// wait for it.
+  __device__ void load_panels(BoxStart at, int stage) const {
+    SharedAddress to = shared_.k_tile(stage) + first_ * Shape::panel_bytes;
+#pragma unroll 1
+    for (int panel = first_; panel < past_; ++panel) {
+      const Mbarrier full = shared_.full(stage, panel);
+      full.arrive_expecting(Shape::panel_bytes);
+      load_box(to, p_.k, at, full, L2Hint::evict_first);
+      to = to + Shape::panel_bytes;
+      at.column += panel_columns;
     }
   }
 
@@ -114,6 +150,7 @@ class MlaLoader {
 
   const MlaParameters& p_;
   const MlaShared<Shape>& shared_;
+  const int part_, first_, past_;  ///< its panels are first_ to before past_
   const int lane_;
 };
 

@@ -17,7 +17,7 @@
 
 namespace attest {
 
-/// One block: two warpgroups that multiply, and a warp that loads.
+/// One block: two warpgroups that multiply, a warp that loads and one that finds units.
 template <Executor home, typename T>
 __global__ void __launch_bounds__(MlaShape<T>::threads, 1)
     mla_wgmma(const __grid_constant__ MlaParameters p) {
@@ -30,7 +30,12 @@ __global__ void __launch_bounds__(MlaShape<T>::threads, 1)
   const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
   if (group == Shape::consumers) {
     release_registers<Shape::loader_registers>();
-    if (threadIdx.x % warpgroup_threads < 32) MlaLoader<Shape>(p, shared).run();
+    const auto warp = static_cast<int>(threadIdx.x % warpgroup_threads / 32);
+    if (warp < Shape::parts) {
+      MlaLoader<Shape>(p, shared, warp).run();
+    } else {
+      find_mla_units(p, shared);
+    }
   } else if (group == 0) {
     take_registers<Shape::consumer_registers>();
     MlaConsumer<Shape, 0>(p, shared).run();

@@ -38,19 +38,10 @@ class MlaOutput {
 
  private:
   static __device__ __forceinline__ int lane() {
-    return static_cast<int>(thread() & 31U);
+    return static_cast<int>(thread_asked_anew() & 31U);
   }
   static __device__ __forceinline__ int warp() {
-    return static_cast<int>(thread() >> 5 & 3U);
-  }
-  /// Number of the thread in its block. Asked anew every time: what follows from it would fill
-  /// registers throughout the loop over key tiles.
-  static __device__ __forceinline__ unsigned thread() {
-    unsigned thread = threadIdx.x;
-#ifdef __CUDACC__
-    asm volatile("" : "+r"(thread));
-#endif
-    return thread;
+    return static_cast<int>(thread_asked_anew() >> 5 & 3U);
   }
   static __device__ __forceinline__ int row() {
     return 16 * warp() + lane() / 4;

@@ -17,6 +17,7 @@ struct MlaShape {
   static constexpr int stages = 2;      ///< tiles of keys in shared memory
   static constexpr int consumers = 2;   ///< warpgroups that multiply, each for half of O's columns
   static constexpr int group_columns = columns / consumers;
+  /// A third warpgroup has a warp that loads for every part of a tile, and one that finds units.
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
   enum NamedBarrier : int {  ///< 0 is that of __syncthreads()
     meet = 1,                ///< both groups that multiply are here
@@ -43,16 +44,21 @@ struct MlaShape {
   static constexpr int works_at = sums_at + 4 * consumers * rows;
   static constexpr int work_bytes = 128;
   static constexpr int barriers_at = works_at + 2 * work_bytes;
-  /// Panels of a stage are given back in parts: the half of O's first columns, the other half, and
-  /// what is no value.
-  static constexpr int parts = consumers + 1;
+  /// Panels of a stage are loaded and given back in parts: the half of O's first columns, the other
+  /// half, and what is no value.
+  static constexpr int parts = consumers + 1, no_values = consumers;
   static constexpr int barriers = stages * (panels + parts) + 4;
   static constexpr int shared_bytes = barriers_at + 8 * barriers;
 
   ATTEST_HOST_DEVICE static constexpr int first_panel(int part) { return part * group_panels; }
   ATTEST_HOST_DEVICE static constexpr int past_panel(int part) {
-    return part == consumers ? panels : (part + 1) * group_panels;
+    return part == no_values ? panels : (part + 1) * group_panels;
   }
+  /// Panels in the order in which scores are formed, which is about that in which they arrive: what
+  /// is no value is given back long before the rest.
+  ATTEST_HOST_DEVICE static constexpr int nth_panel(int i) { return (i + panels - 1) % panels; }
+  /// So many of them come before the half that the second group gives back.
+  static constexpr int early_panels = 1 + group_panels;
 };
 
 }  // namespace attest

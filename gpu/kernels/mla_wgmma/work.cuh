@@ -20,7 +20,7 @@ struct MlaParameters {
   float factor;  ///< scores are multiplied by it first; 1 where c is positive
 };
 
-/// One unit as the loading warp found it: a tile of rows and a chunk of keys.
+/// One unit as a warp found it: a tile of rows and a chunk of keys.
 struct alignas(16) MlaWork {
   DecodeUnit unit;
   int exists = 0;      ///< 0: there are no more
@@ -48,6 +48,16 @@ struct alignas(16) MlaWork {
     return min(64, unit.of.reach.keys - first_key - 64 * tile);
   }
 };
+
+/// Number of the thread in its block. Asked anew every time: what follows from it would fill
+/// registers throughout the loop over key tiles.
+__device__ __forceinline__ unsigned thread_asked_anew() {
+  unsigned thread = threadIdx.x;
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(thread));
+#endif
+  return thread;
+}
 
 /// Places of a block's tiles and barriers. Every panel of a stage has a barrier on which its bytes
 /// arrive; every part one at which its last reader arrives.
@@ -105,7 +115,7 @@ struct MlaShared {
     }
     for (unsigned n = 0; n < 2; ++n) {
       work_full(n).init(1);
-      work_empty(n).init(4 * Shape::consumers);
+      work_empty(n).init(4 * Shape::consumers + Shape::parts);  // and the loading warps
     }
     fence_barrier_init();
   }
