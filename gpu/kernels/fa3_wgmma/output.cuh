@@ -105,9 +105,9 @@ struct Fa3Output : Fa3Thread {
     }
     return -INFINITY;
   }
-  /// What O of a row is multiplied by, whose keys have all been seen. Its sink joins the sum now,
-  /// as a last key of value 0 would: where it is larger than the reference, that rises to it. The
-  /// sum of a row without keys stays 0.
+  /// Factor by which O of a row, whose keys have all been seen, is multiplied. Its sink joins the
+  /// sum now, as a last key of value 0 would: where it is larger than the reference, that rises to
+  /// it. The sum of a row without keys stays 0.
   static __device__ __forceinline__ float factor_of(float sink, float& r, float& sum) {
     if constexpr (has_sinks) {
       if (sum == 0.0F) return 1.0F;

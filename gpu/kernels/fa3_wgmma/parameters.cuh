@@ -65,7 +65,8 @@ struct Fa3MaskedParameters : Fa3Parameters {
   float slope_unit;              ///< what a natural logarithm counts in the scores slopes lower
   int diagonal;                  ///< key from which slopes count the distances of query 0
 
-  /// What `query` of an entry sees. Without a key, `first` may be any that is not below `past`.
+  /// Keys that `query` of an entry sees. Without a key, `first` may be any that is not below
+  /// `past`.
   __device__ Fa3RowRange range_of(int entry, int query) const {
     if (ranges == nullptr) return {max(0, query + begin), past_key(query)};
     return ranges[static_cast<std::int64_t>(entry) * queries + max(0, query)];
