@@ -47,16 +47,22 @@ struct EightColumns {
   __device__ void load(const T* from, std::int64_t count) {
     if (count >= merge_columns) {
       bits = *reinterpret_cast<const uint4*>(from);
-    } else {
-      for (std::int64_t c = 0; c < count; ++c) (*this)[static_cast<int>(c)] = from[c];
+      return;
+    }
+#pragma unroll
+    for (int c = 0; c < merge_columns; ++c) {
+      if (c < count) (*this)[c] = from[c];
     }
   }
   __device__ T& operator[](int c) { return reinterpret_cast<T*>(&bits)[c]; }
   __device__ void store(T* to, std::int64_t count) {
     if (count >= merge_columns) {
       *reinterpret_cast<uint4*>(to) = bits;
-    } else {
-      for (std::int64_t c = 0; c < count; ++c) to[c] = (*this)[static_cast<int>(c)];
+      return;
+    }
+#pragma unroll
+    for (int c = 0; c < merge_columns; ++c) {
+      if (c < count) to[c] = (*this)[c];
     }
   }
 };
