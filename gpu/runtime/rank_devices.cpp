@@ -4,8 +4,24 @@
 
 #include <algorithm>
 
+#include "gpu/runtime/cuda_device.hpp"
+
 namespace attest {
 inline namespace on_gpu {
+
+struct RankDevices::Member {
+  explicit Member(int gpu) : device(gpu) {}
+
+  CudaDevice device;  ///< its GPU is the current one from then on
+  Stream copies;
+  std::vector<cudaEvent_t> events;  ///< of its GPU, of which the first `marks` are marks
+  std::size_t marks = 0;
+
+  [[nodiscard]] cudaStream_t stream(Queue queue) const {
+    return queue == Queue::copies ? copies.get() : device.stream().get();
+  }
+};
+
 namespace {
 
 /// Lets kernels and copies of the current GPU reach the memory of another one.
@@ -48,47 +64,39 @@ RankDevices::RankDevices(std::int64_t ranks, Device& device) {
     }
   }
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    auto made = std::make_unique<CudaDevice>(gpu_of(rank));  // makes its GPU the current one
-    members_.push_back({.device = std::move(made), .copies = Stream(), .events = {}});
+    members_.push_back(std::make_unique<Member>(gpu_of(rank)));
   }
-  release();
+  ATTEST_CUDA_CHECK(cudaSetDevice(callers_gpu_));
 }
 
 RankDevices::~RankDevices() {
-  for (Member& member : members_) {
-    for (const cudaStream_t queue : {member.device->stream().get(), member.copies.get()}) {
+  for (const auto& member : members_) {
+    for (const cudaStream_t queue :
+         {member->stream(Queue::launches), member->stream(Queue::copies)}) {
       log_cuda_failure(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
     }
-    for (const cudaEvent_t event : member.events) {
+    for (const cudaEvent_t event : member->events) {
       log_cuda_failure(cudaEventDestroy(event), "cudaEventDestroy");
     }
   }
-  release();
+  log_cuda_failure(cudaSetDevice(callers_gpu_), "cudaSetDevice");
 }
 
 RankDevices::Member& RankDevices::select(std::int64_t rank) {
-  Member& member = members_.at(static_cast<std::size_t>(rank));
-  ATTEST_CUDA_CHECK(cudaSetDevice(member.device->ordinal()));
+  Member& member = *members_.at(static_cast<std::size_t>(rank));
+  ATTEST_CUDA_CHECK(cudaSetDevice(member.device.ordinal()));
   return member;
 }
 
-cudaStream_t RankDevices::stream(const Member& member, Queue queue) {
-  return queue == Queue::copies ? member.copies.get() : member.device->stream().get();
-}
-
 Device& RankDevices::of(std::int64_t rank) {
-  return *select(rank).device;
-}
-
-void RankDevices::release() noexcept {
-  log_cuda_failure(cudaSetDevice(callers_gpu_), "cudaSetDevice");
+  return select(rank).device;
 }
 
 void RankDevices::copy(std::int64_t rank, std::byte* to, std::size_t to_pitch,
                        const std::byte* from, std::size_t from_pitch, std::size_t bytes,
                        std::size_t rows) {
   if (bytes == 0 || rows == 0) return;
-  const cudaStream_t queue = stream(select(rank), Queue::copies);
+  const cudaStream_t queue = select(rank).stream(Queue::copies);
   if (rows == 1 || (to_pitch == bytes && from_pitch == bytes)) {
     ATTEST_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes * rows, cudaMemcpyDefault, queue));
   } else {
@@ -103,23 +111,21 @@ RankDevices::Mark RankDevices::mark(std::int64_t rank, Queue queue) {
     member.events.push_back(nullptr);
     ATTEST_CUDA_CHECK(cudaEventCreateWithFlags(&member.events.back(), cudaEventDisableTiming));
   }
-  ATTEST_CUDA_CHECK(cudaEventRecord(member.events[member.marks], stream(member, queue)));
+  ATTEST_CUDA_CHECK(cudaEventRecord(member.events[member.marks], member.stream(queue)));
   return {rank, member.marks++};
 }
 
 void RankDevices::wait(std::int64_t rank, Queue queue, Mark mark) {
-  const cudaEvent_t event = members_.at(static_cast<std::size_t>(mark.rank)).events.at(mark.number);
-  ATTEST_CUDA_CHECK(cudaStreamWaitEvent(stream(select(rank), queue), event, 0));
-}
-
-void RankDevices::forget_marks() {
-  for (Member& member : members_) member.marks = 0;
+  const cudaEvent_t event =
+      members_.at(static_cast<std::size_t>(mark.rank))->events.at(mark.number);
+  ATTEST_CUDA_CHECK(cudaStreamWaitEvent(select(rank).stream(queue), event, 0));
 }
 
 void RankDevices::synchronize() {
-  for (const Member& member : members_) {
-    member.device->synchronize();
-    member.copies.synchronize();
+  for (const auto& member : members_) {
+    member->device.synchronize();
+    member->copies.synchronize();
+    member->marks = 0;
   }
 }
 
@@ -134,12 +140,12 @@ double RankDevices::slowest_ms(const std::function<void()>& work) {
     const auto rank = static_cast<std::int64_t>(i);
     wait(rank, Queue::launches, barrier);
     times.emplace_back();
-    times[i].begin.record(members_[i].device->stream());
+    times[i].begin.record(members_[i]->device.stream());
   }
   work();
   double slowest = 0;
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    times[i].end.record(select(static_cast<std::int64_t>(i)).device->stream());
+    times[i].end.record(select(static_cast<std::int64_t>(i)).device.stream());
   }
   synchronize();
   for (const Times& one : times) slowest = std::max(slowest, one.end.ms_since(one.begin));

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "gpu/runtime/cuda_device.hpp"
+#include "core/run/device.hpp"
 
 namespace attest {
 inline namespace on_gpu {
@@ -18,7 +18,7 @@ inline namespace on_gpu {
 class RankDevices {
  public:
   enum class Queue { launches, copies };
-  /// A moment in a queue of a rank, until forget_marks().
+  /// A moment in a queue of a rank, until synchronize().
   struct Mark {
     std::int64_t rank = 0;
     std::size_t number = 0;
@@ -35,11 +35,14 @@ class RankDevices {
   /// GPUs of this machine: with more ranks some share one.
   [[nodiscard]] static std::int64_t gpus();
 
-  /// Device of a rank, in whose queue of launches everything happens. Its GPU is the thread's
-  /// current one until another rank's is asked for, or release() is called.
+  /// Device of a rank. Its GPU is the thread's current one until another rank's is.
   [[nodiscard]] Device& of(std::int64_t rank);
-  /// The caller's GPU is the thread's current one again.
-  void release() noexcept;
+
+  /// Calls work(device of the rank), which launches in the rank's queue of launches.
+  template <typename Work>
+  void launch(std::int64_t rank, const Work& work) {
+    work(of(rank));
+  }
 
   /// In the queue of copies of `rank`: `rows` pieces of `bytes` bytes, `to_pitch` and `from_pitch`
   /// bytes apart, from any rank's memory into its own.
@@ -49,25 +52,18 @@ class RankDevices {
   [[nodiscard]] Mark mark(std::int64_t rank, Queue queue);
   /// What comes later in the queue waits until the mark was passed, whichever rank made it.
   void wait(std::int64_t rank, Queue queue, Mark mark);
-  void forget_marks();
 
-  /// Waits for all work of all ranks.
+  /// Waits for all work of all ranks. Marks are void then.
   void synchronize();
   /// Milliseconds from a barrier of all ranks to the end of `work`, of the rank that takes longest.
   [[nodiscard]] double slowest_ms(const std::function<void()>& work);
 
  private:
-  struct Member {
-    std::unique_ptr<CudaDevice> device;
-    Stream copies;
-    std::vector<cudaEvent_t> events;  ///< of its GPU, of which the first `marks` are marks
-    std::size_t marks = 0;
-  };
+  struct Member;
   [[nodiscard]] Member& select(std::int64_t rank);
-  [[nodiscard]] static cudaStream_t stream(const Member& member, Queue queue);
 
   int callers_gpu_ = 0;
-  std::vector<Member> members_;
+  std::vector<std::unique_ptr<Member>> members_;
 };
 
 }  // namespace on_gpu

@@ -54,7 +54,9 @@ struct EightColumns {
       if (c < count) (*this)[c] = from[c];
     }
   }
-  __device__ T& operator[](int c) { return reinterpret_cast<T*>(&bits)[c]; }
+  __device__ T& operator[](int c) {
+    return reinterpret_cast<T*>(&bits)[c];
+  }
   __device__ void store(T* to, std::int64_t count) {
     if (count >= merge_columns) {
       *reinterpret_cast<uint4*>(to) = bits;

@@ -127,7 +127,6 @@ class RingRanks {
   /// Launches one ring. `exchanges`: false leaves out what ranks send each other, and who waits for
   /// it.
   void run(bool exchanges) {
-    devices_.forget_marks();
     if (exchanges) announce_keys();
     for (std::int64_t s = 0; s < ranks(); ++s) {
       for (Member& member : members_) {
@@ -136,7 +135,9 @@ class RingRanks {
       }
     }
     for (Member& member : members_) {
-      merge_parts<home>(member.merge, whole_.problem.element_type, devices_.of(member.rank));
+      devices_.launch(member.rank, [this, &member](Device& device) {
+        merge_parts<home>(member.merge, problem().element_type, device);
+      });
     }
     if (exchanges) wait_until_all_have_keys();
   }
@@ -177,11 +178,11 @@ class RingRanks {
     std::byte *q = nullptr, *o = nullptr;
     float* lse = nullptr;
     Keys own{};
-    std::array<Keys, 2> visiting{};                ///< of odd and even steps
+    std::array<Keys, 2> visiting{};                  ///< of odd and even steps
     std::vector<std::vector<Arguments>> launches{};  ///< of each step
     RingMerge merge{};
     Mark has_keys{};  ///< own keys are there, and nothing of an earlier ring is read any more
-    std::vector<Mark> fetched{};                      ///< by step
+    std::vector<Mark> fetched{};                    ///< by step
     std::array<std::optional<Mark>, 2> last_use{};  ///< of `visiting`, in this ring
   };
 
@@ -252,16 +253,16 @@ class RingRanks {
           reinterpret_cast<unsigned short*>(ranks) + ranks_strides.offset(0, 0, row);
       Strides outer_strides = callers_strides;
       outer_strides.row *= piece.stride;
-      copy_rows<home>({.from = to_rank ? outer : inner,
-                       .to = to_rank ? inner : outer,
-                       .from_strides = to_rank ? outer_strides : ranks_strides,
-                       .to_strides = to_rank ? ranks_strides : outer_strides,
-                       .entries = problem().batch,
-                       .heads = heads,
-                       .rows = piece.count,
-                       .columns = columns,
-                       .width = width},
-                      devices_.of(rank));
+      const RowCopy copy{.from = to_rank ? outer : inner,
+                         .to = to_rank ? inner : outer,
+                         .from_strides = to_rank ? outer_strides : ranks_strides,
+                         .to_strides = to_rank ? ranks_strides : outer_strides,
+                         .entries = problem().batch,
+                         .heads = heads,
+                         .rows = piece.count,
+                         .columns = columns,
+                         .width = width};
+      devices_.launch(rank, [copy](Device& device) { copy_rows<home>(copy, device); });
       row += piece.count;
     }
   }
@@ -293,12 +294,12 @@ class RingRanks {
 
   /// All launches of a rank, and where their results go.
   void prepare(Member& m) {
-    m.merge = {.heads = query_heads(),
-               .rows = m.queries,
-               .pitch = v_columns(),
-               .columns = problem().output_dim(),
-               .o = m.o,
-               .lse = m.lse};
+    m.merge.heads = query_heads();
+    m.merge.rows = m.queries;
+    m.merge.pitch = v_columns();
+    m.merge.columns = problem().output_dim();
+    m.merge.o = m.o;
+    m.merge.lse = m.lse;
     ExtraMemory extra;
     for (std::size_t s = 0; s < m.steps.size(); ++s) {
       m.launches.emplace_back();
@@ -339,8 +340,8 @@ class RingRanks {
     a.k_strides = strides(problem().kv_heads, keys.rows, k_columns());
     a.v_strides = strides(problem().kv_heads, keys.rows, v_columns());
     a.o_strides = strides(problem().query_heads, m.queries, v_columns());
-    m.merge.parts[m.merge.count++] = {
-        .first_row = launch.first_query, .rows = launch.queries, .o = o, .lse = a.lse};
+    m.merge.parts[m.merge.count++] =
+        RingPart{.first_row = launch.first_query, .rows = launch.queries, .o = o, .lse = a.lse};
     return a;
   }
 
@@ -375,7 +376,9 @@ class RingRanks {
     const auto step = static_cast<std::size_t>(s);
     if (m.launches[step].empty()) return;
     if (exchanges && s > 0) devices_.wait(m.rank, Queue::launches, m.fetched[step]);
-    for (const Arguments& a : m.launches[step]) ring_kernel<home>().launch(a, devices_.of(m.rank));
+    for (const Arguments& a : m.launches[step]) {
+      devices_.launch(m.rank, [&a](Device& device) { ring_kernel<home>().launch(a, device); });
+    }
     if (exchanges && s > 0) m.last_use[step % 2] = devices_.mark(m.rank, Queue::launches);
   }
 
