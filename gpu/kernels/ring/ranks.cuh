@@ -214,6 +214,11 @@ class RingRanks {
             .rows = rows};
   }
 
+  /// Where keys are in a step that are not the rank's own.
+  [[nodiscard]] static const Keys& visitors(const Member& m, std::size_t step) {
+    return m.visiting[step % 2];
+  }
+
   [[nodiscard]] Member make_member(std::int64_t rank) {
     const Plan& plan = whole_.plan;
     Member m{.rank = rank,
@@ -304,7 +309,7 @@ class RingRanks {
     for (std::size_t s = 0; s < m.steps.size(); ++s) {
       m.launches.emplace_back();
       if (m.steps[s].launches.empty()) continue;
-      const Keys& owners = s == 0 ? m.own : m.visiting[s % 2];
+      const Keys& owners = s == 0 ? m.own : visitors(m, s);
       // A visitor's rows follow each other: no more of them came than were asked for.
       const Keys keys{owners.k, owners.v, s == 0 ? owners.rows : m.steps[s].keys};
       std::byte* const o =
@@ -361,7 +366,7 @@ class RingRanks {
     const Member& owner = members_[static_cast<std::size_t>(m.steps[step].owner)];
     devices_.wait(m.rank, Queue::copies, owner.has_keys);
     devices_.wait(m.rank, Queue::copies, m.last_use[step % 2].value_or(m.has_keys));
-    const Keys& to = m.visiting[step % 2];
+    const Keys& to = visitors(m, step);
     const auto copy = [&](std::byte* into, const std::byte* from, std::int64_t columns) {
       const std::size_t row = bytes_of(columns), bytes = static_cast<std::size_t>(rows) * row;
       devices_.copy(m.rank, into, bytes, from, static_cast<std::size_t>(owner.own.rows) * row,

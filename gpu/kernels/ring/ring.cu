@@ -140,7 +140,7 @@ KernelInfo kernel() {
   return info;
 }
 
-KernelInfo share() {
+[[maybe_unused]] KernelInfo share() {  // planted bugs have none
   KernelInfo info = kernel();
   info.name = "ring_share";
   info.summary = "no ring: its launches without an exchange, which is what it could be";
@@ -151,7 +151,8 @@ KernelInfo share() {
   return info;
 }
 
-const KernelRegistration registration(kernel()), limit(share());
+const KernelRegistration registration(kernel());
+const KernelRegistration limit(share());
 
 }  // namespace
 }  // namespace attest
