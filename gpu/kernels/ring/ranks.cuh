@@ -234,13 +234,11 @@ class RingRanks {
     m.lse = reinterpret_cast<float*>(m.memory.add("LSE", bytes_of(rows, sizeof(float))));
     m.memory.poison(reinterpret_cast<std::byte*>(m.lse), bytes_of(rows, sizeof(float)));
     m.own = add_keys(m.memory, tokens_in(m.key_pieces), "");
-    for (std::size_t i = 0; i < m.visiting.size(); ++i) {
-      std::int64_t most = 0;
-      for (std::size_t s = 1; s < m.steps.size(); ++s) {
-        if (s % 2 == i) most = std::max(most, m.steps[s].keys);
-      }
-      m.visiting[i] = add_keys(m.memory, most, "visiting ");
+    std::int64_t most = 0;
+    for (std::size_t step = 1; step < m.steps.size(); ++step) {
+      most = std::max(most, m.steps[step].keys);
     }
+    for (Keys& keys : m.visiting) keys = add_keys(m.memory, most, "visiting ");
     m.fetched.resize(m.steps.size());
     return m;
   }
