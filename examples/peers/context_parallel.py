@@ -50,7 +50,7 @@ def ring(mesh, q, k, v, causal, scale, backend):
     context_parallel, unshard, options = context_parallel_parts()
     options.enable_load_balance = causal  # without a mask all ranks have as much to do, and it refuses
     q, k, v = (tensor.cuda() for tensor in (q, k, v))
-    with sdpa_kernel(SDPBackend[backend]), context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2, 2, 2]):
+    with sdpa_kernel(getattr(SDPBackend, backend)), context_parallel(mesh, buffers=[q, k, v], buffer_seq_dims=[2, 2, 2]):
         o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1])
         o, = unshard(mesh, [o], [2])
     return o.cpu()
