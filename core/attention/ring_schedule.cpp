@@ -7,15 +7,15 @@
 namespace attest {
 namespace {
 
-/// Adds a row, which sees `keys` > 0, to the launch of the rows before it, or begins one.
+/// Adds a row, which sees `keys` > 0, to the launch of the row before it, or begins one. Rows see
+/// as many keys as the row before them, or more.
 void add_row(std::vector<RingLaunch>& launches, std::int64_t row, std::int64_t keys) {
   if (!launches.empty()) {
     RingLaunch& last = launches.back();
-    const bool is_next = last.first_query + last.queries == row;
     const bool rises = keys == last.keys + 1, stays = keys == last.keys;
-    // One row alone may begin a run of either kind.
-    if (is_next && ((rises && (last.is_causal || last.queries == 1)) ||
-                    (stays && (!last.is_causal || last.queries == 1)))) {
+    const bool is_of_its_kind = last.is_causal ? rises : stays;
+    const bool begins_a_kind = last.queries == 1 && (rises || stays);
+    if (is_of_its_kind || begins_a_kind) {
       last.is_causal = rises;
       last.keys = keys;
       ++last.queries;
