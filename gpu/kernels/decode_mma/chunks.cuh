@@ -37,7 +37,9 @@ struct DecodeSizes {
   int chunk_keys = 0;
   int most_chunks = 1;     ///< of an entry
   bool is_stream = false;  ///< blocks cut keys where their shares of the whole batch end
-  int prefix_chunks = 0;   ///< of the keys that entries share, under a Cascade
+  /// Under a Cascade: keys that entries share and that are done once, and their chunks.
+  /// Overlap::yes takes all but the last few, so that its last chunk may be shorter than others.
+  int prefix_keys = 0, prefix_chunks = 0;
   Divisor by_group, by_kv_heads, by_row_tiles, by_chunks, by_chunk_keys;
   Divisor by_page;  ///< by the keys of a page, which no Problem says
 
@@ -66,6 +68,7 @@ struct DecodeSizes {
       sizes.chunk_keys = static_cast<int>(std::max<std::int64_t>(1, plan.split_keys));
       sizes.most_chunks =
           std::max(1, static_cast<int>(ceil_div(problem.key_len, sizes.chunk_keys)));
+      if (plan.overlap == Overlap::yes) ++sizes.most_chunks;  // shared keys may end within a chunk
     }
     const auto by = [](int divisor) { return Divisor(std::max(1, divisor)); };
     sizes.by_group = by(sizes.group);
@@ -86,9 +89,15 @@ struct DecodeSizes {
     if (is_stream) return std::int64_t{2} * most_blocks * tile_rows;
     return std::int64_t{most_chunks} * batch * query_heads * queries;
   }
-  /// Units of the keys that entries share.
-  [[nodiscard]] std::int64_t prefix_units() const {
-    return ceil_div(std::int64_t{batch} * queries * group, tile_rows) * kv_heads * prefix_chunks;
+  /// Takes chunks of the first `shared` keys out of entries' own work.
+  void share(std::int64_t shared, const Plan& plan) {
+    const int step = plan.overlap == Overlap::yes ? prefix_tile_keys : chunk_keys;
+    prefix_keys = static_cast<int>(shared / step * step);
+    prefix_chunks = static_cast<int>(ceil_div(prefix_keys, chunk_keys));
+  }
+  /// Units of the keys that entries share, in tiles of so many rows of all entries.
+  [[nodiscard]] std::int64_t prefix_units(std::int64_t rows) const {
+    return ceil_div(std::int64_t{batch} * queries * group, rows) * kv_heads * prefix_chunks;
   }
   /// Keys of a chunk of an entry with so many keys.
   [[nodiscard]] ATTEST_HOST_DEVICE int keys_of_chunk(int length) const {
@@ -110,8 +119,9 @@ struct DecodeEntry {
   int queries = 0;
   int row_tiles = 0;  ///< of a kv head
   int chunk_keys = 1;
-  int first_chunk = 0, chunks = 0;  ///< that some row sees; one where no row sees any key
-  int prefix_chunks = 0;            ///< before them, which PrefixList gives to somebody else
+  int first_key = 0;      ///< of the first chunk that some row sees
+  int chunks = 0;         ///< that some row sees; one where no row sees any key
+  int prefix_chunks = 0;  ///< before them, which PrefixList gives to somebody else
   KeyReach reach{};
 
   DecodeEntry() = default;
@@ -138,12 +148,16 @@ struct DecodeEntry {
     const auto chunk_of = [&](int key) {
       return sizes.chunk_keys > 0 ? sizes.by_chunk_keys.quotient(key) : key / chunk_keys;
     };
-    first_chunk = chunk_of(from);
+    const int shared = sizes.prefix_keys;
+    if (shared > 0 && reach.past_key(0) >= shared && shared < to) {
+      prefix_chunks = sizes.prefix_chunks;
+      first_key = shared;
+      chunks = chunk_of(to - 1 - shared) + 1;
+      return;
+    }
+    const int first_chunk = chunk_of(from);
+    first_key = first_chunk * chunk_keys;
     chunks = from < to ? chunk_of(to - 1) - first_chunk + 1 : 1;
-    const int prefix = sizes.prefix_chunks;
-    if (prefix == 0 || reach.past_key(0) < prefix * chunk_keys || chunks <= prefix) return;
-    prefix_chunks = first_chunk = prefix;
-    chunks -= prefix;
   }
   /// All chunks of a row: so many partial results are merged.
   __device__ int all_chunks() const { return prefix_chunks + chunks; }
@@ -159,15 +173,15 @@ struct DecodeUnit {
   int first_block = 0;  ///< KeySplitRule::stream: the block that has the row tile's first chunk
   int chunk_first = 0, chunk_past = 0;  ///< keys of the chunk
 
-  /// The entry's chunk that it says: of those that begin at multiples of chunk_keys.
+  /// The entry's chunk that it says.
   __device__ void place_chunk() {
-    chunk_first = (of.first_chunk + chunk) * of.chunk_keys;
+    chunk_first = of.first_key + chunk * of.chunk_keys;
     chunk_past = chunk_first + of.chunk_keys;
   }
 };
 
-/// Starts the launch of the chunks that entries share. The launch of the others may begin before it
-/// has ended, and must not end before.
-using PrefixLaunch = void (*)(const ForwardArguments&, const DecodeSizes&, Device&);
+/// Starts the launch of the chunks that entries share, and says how many blocks of it run at once.
+/// The launch of the others may begin before it has ended, and must not end before.
+using PrefixLaunch = std::int64_t (*)(const ForwardArguments&, const DecodeSizes&, Device&);
 
 }  // namespace attest

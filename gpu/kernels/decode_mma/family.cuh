@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/kernels/decode_mma/cascade_share.hpp"
 #include "gpu/kernels/decode_mma/key_cut.cuh"
 #include "gpu/kernels/decode_mma/variant.cuh"
 #include "gpu/primitives/elementary_error.hpp"
@@ -184,19 +185,28 @@ Plan preferred_plan(const Problem& problem) {
   return plan;
 }
 
+inline CascadeWork cascade_work(const Problem& problem, std::int64_t shared_keys) {
+  constexpr std::int64_t rows = 128;
+  const std::int64_t all = problem.batch * problem.query_len * problem.query_heads;
+  return {.pairs = problem.kv_heads * ceil_div(all / problem.kv_heads, rows),
+          .shared_tiles = ceil_div(shared_keys, prefix_tile_keys),
+          .own_bytes = 2.0 * static_cast<double>(problem.batch * problem.kv_heads *
+                                                 (problem.key_len - shared_keys) *
+                                                 (problem.head_dim + problem.output_dim()))};
+}
+
 /// Plan to take where entries begin with the same keys, which may lie in memory once, and have rows
 /// for half a tile of wgmma: about one shared chunk for every SM.
 template <typename Family>
 std::optional<Plan> preferred_cascade(const Problem& problem) {
-  constexpr std::int64_t units = 128, least_keys = 1024, tile = 128;
+  constexpr std::int64_t sms = 132, least_keys = 1024, tile = 128;
   const std::int64_t rows =
       problem.batch * problem.query_len * (problem.query_heads / problem.kv_heads);
   if (problem.batch < 2 || is_window(problem.mask) || rows < tile / 2 ||
       problem.shared_keys < 2 * least_keys) {
     return std::nullopt;
   }
-  const std::int64_t pairs = problem.kv_heads * ceil_div(rows, tile);
-  const std::int64_t chunks = std::max<std::int64_t>(1, units / pairs);
+  const std::int64_t chunks = cascade_work(problem, problem.shared_keys).best_chunks(sms);
   Plan plan = plan_of(variant_for<Family>(problem, rows / problem.batch, false));
   plan.key_split_rule = KeySplitRule::fixed_keys;
   plan.split_keys = std::max(
@@ -302,18 +312,24 @@ void run(const typename Family::Arguments& a, Device& device) {
   };
   const auto grid = [](std::int64_t blocks) { return dim3(static_cast<unsigned>(blocks)); };
   if (a.plan.cascade != 0 && !is_window(problem.mask)) {  // windows pass a prefix by
-    sizes.prefix_chunks = static_cast<int>(a.page_table.shared_keys / sizes.chunk_keys);
+    sizes.share(a.page_table.shared_keys, a.plan);
   }
   const auto kernel = is_paged ? v.paged : v.contiguous;
   const std::int64_t blocks = blocks_for(kernel, sizes.most_units());
   if (sizes.prefix_chunks > 0 && a.plan.overlap == Overlap::yes) {
-    Family::wide_prefix(problem)(a, sizes,
-                                 device);  // whose end the entries' own keys need not wait for
-    launch_dependent(kernel, grid(blocks), block, shared, device, a, sizes);
+    // Whose end the entries' own keys need not wait for.
+    const std::int64_t sms = Family::wide_prefix(problem)(a, sizes, device);
+    const CascadeWork work = cascade_work(problem, sizes.prefix_keys);
+    const std::int64_t left = sms - work.pairs * sizes.prefix_chunks;
+    const bool are_beside =
+        left > 0 && work.beside(sizes.prefix_chunks, sms) < work.after(sizes.prefix_chunks, sms);
+    launch_dependent(kernel,
+                     grid(are_beside ? std::max<std::int64_t>(1, blocks * left / sms) : blocks),
+                     block, shared, device, a, sizes);
   } else {
     if (sizes.prefix_chunks > 0) {
-      launch(v.prefix, grid(blocks_for(v.prefix, sizes.prefix_units())), block, shared, device, a,
-             sizes);
+      launch(v.prefix, grid(blocks_for(v.prefix, sizes.prefix_units(sizes.tile_rows))), block,
+             shared, device, a, sizes);
     }
     if (a.plan.dependent_launch == DependentLaunch::yes) {
       launch_dependent(kernel, grid(blocks), block, shared, device, a, sizes);

@@ -41,10 +41,10 @@ class PrefixConsumer {
                                             const PrefixShared<Shape>& shared, int group)
       : p_(p), shared_(shared), group_(group) {}
 
-  __device__ __forceinline__ void run(int row_tile, int kv_head, int chunk) {
-    const int first_row = row_tile * Shape::rows + group_ * Shape::group_rows;
-    load_queries(first_row, kv_head);
-    const int tiles = p_.sizes.chunk_keys / tile_keys;
+  __device__ __forceinline__ void run(const DecodeUnit& unit) {
+    const int first_row = unit.row_tile * Shape::rows + group_ * Shape::group_rows;
+    load_queries(first_row, unit.kv_head);
+    const int tiles = (unit.chunk_past - unit.chunk_first) / tile_keys;
     PrefixSoftmax softmax;
 #pragma unroll
     for (float& x : o_) x = 0.0F;
@@ -68,7 +68,7 @@ class PrefixConsumer {
     commit_products();
     wait_for_products<0>();
     hold(o_);
-    leave(softmax, first_row, kv_head, chunk);
+    leave(softmax, first_row, unit.kv_head, unit.chunk);
   }
 
  private:

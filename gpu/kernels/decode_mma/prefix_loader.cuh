@@ -21,6 +21,7 @@ class PrefixLoader {
         pages_(p.a.page_table.of(unit.entry)),
         page_size_(static_cast<int>(p.a.page_table.page_size)),
         first_key_(unit.chunk_first),
+        tiles_((unit.chunk_past - unit.chunk_first) / tile_keys),
         head_(unit.kv_head),
         loads_v_(loads_v),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
@@ -34,8 +35,6 @@ class PrefixLoader {
   }
 
  private:
-  __device__ int tiles() const { return p_.sizes.chunk_keys / tile_keys; }
-
   __device__ void load_boxes() const {
     const TensorMap& map = loads_v_ ? p_.v : p_.k;
     prefetch_map(map);
@@ -43,13 +42,13 @@ class PrefixLoader {
     const bool has_box = lane_ < Shape::panels * of_panel;
     const int panel = lane_ / of_panel, row = lane_ % of_panel * p_.box_rows;
     const auto box_of = [&](int tile) {
-      const int key = first_key_ + min(tile, tiles() - 1) * tile_keys + row;
+      const int key = first_key_ + min(tile, tiles_ - 1) * tile_keys + row;
       return BoxStart{panel * panel_columns, key % page_size_, head_,
                       has_box ? pages_[key / page_size_] : 0};
     };
     BoxStart next = box_of(0);  // looked up a tile before it is wanted
 #pragma unroll 1
-    for (int tile = 0; tile < tiles(); ++tile) {
+    for (int tile = 0; tile < tiles_; ++tile) {
       const BoxStart box = next;
       next = box_of(tile + 1);
       ring_.empty(tile).wait(Ring::parity(tile) ^ 1U);
@@ -67,7 +66,7 @@ class PrefixLoader {
     const T* const from =
         static_cast<const T*>(loads_v_ ? p_.a.v : p_.a.k) + strides.offset(0, head_, 0);
 #pragma unroll 1
-    for (int tile = 0; tile < tiles(); ++tile) {
+    for (int tile = 0; tile < tiles_; ++tile) {
       ring_.empty(tile).wait(Ring::parity(tile) ^ 1U);
       __syncwarp();
 #pragma unroll 1
@@ -91,7 +90,7 @@ class PrefixLoader {
   const PrefixParameters& p_;
   const Ring ring_;
   const std::int32_t* const pages_;
-  const int page_size_, first_key_, head_;
+  const int page_size_, first_key_, tiles_, head_;
   const bool loads_v_;
   const int lane_;
 };

@@ -32,12 +32,13 @@ __global__ void __launch_bounds__(PrefixShape<T, D>::threads, 1)
     if (loader == 1) PrefixLoader<Shape>(p, shared.v(), unit, true).run();
   } else {
     take_registers<Shape::consumer_registers>();
-    PrefixConsumer<Shape>(p, shared, warp / 4).run(unit.row_tile, unit.kv_head, unit.chunk);
+    PrefixConsumer<Shape>(p, shared, warp / 4).run(unit);
   }
 }
 
-inline PrefixParameters prefix_parameters(const ForwardArguments& a, const DecodeSizes& sizes,
-                                          int rows, int tile_keys) {
+template <Executor home>  // so that both executors have one each
+PrefixParameters prefix_parameters(const ForwardArguments& a, const DecodeSizes& sizes, int rows,
+                                   int tile_keys) {
   BoxedTensor pool{.first = a.k,
                    .type = a.problem.element_type,
                    .batch = a.page_table.pool_pages,
@@ -62,13 +63,14 @@ inline PrefixParameters prefix_parameters(const ForwardArguments& a, const Decod
 }
 
 template <Executor home, typename T, int D>
-void launch_prefix(const ForwardArguments& a, const DecodeSizes& sizes, Device& device) {
+std::int64_t launch_prefix(const ForwardArguments& a, const DecodeSizes& sizes, Device& device) {
   using Block = PrefixShape<T, D>;
   const auto kernel = decode_prefix_wgmma<home, T, D>;
-  const PrefixParameters p = prefix_parameters(a, sizes, Block::rows, Block::tile_keys);
+  const PrefixParameters p = prefix_parameters<home>(a, sizes, Block::rows, Block::tile_keys);
   const dim3 block(Block::threads);
-  launch(kernel, dim3(static_cast<unsigned>(p.sizes.prefix_units())), block, Block::shared_bytes,
-         device, p);
+  launch(kernel, dim3(static_cast<unsigned>(p.sizes.prefix_units(Block::rows))), block,
+         Block::shared_bytes, device, p);
+  return resident_blocks(kernel, block, Block::shared_bytes, device);
 }
 
 /// The one that is compiled for head dim D.

@@ -141,7 +141,7 @@ class UnitList : ChunkList {
     const int taken = min(past_share() - at_, steps - step);
     unit.kv_head = within / steps % sizes_.kv_heads;
     unit.row_tile = within / steps / sizes_.kv_heads;
-    unit.chunk_first = (unit.of.first_chunk + step) * chunk_step;
+    unit.chunk_first = unit.of.first_key + step * chunk_step;
     unit.chunk_past = unit.chunk_first + taken * chunk_step;
     unit.first_block = begin / share_;
     unit.chunk = static_cast<int>(blockIdx.x) - unit.first_block;
@@ -203,7 +203,7 @@ class PrefixList {
     all_.chunks = sizes.prefix_chunks;
     all_.reach.begin = -beyond_all_keys;
     all_.reach.reach = beyond_all_keys;
-    all_.reach.keys = sizes.prefix_chunks * sizes.chunk_keys;
+    all_.reach.keys = sizes.prefix_keys;
   }
   /// Row tiles first: they read the same keys.
   __device__ bool next(DecodeUnit& unit) {
@@ -214,6 +214,7 @@ class PrefixList {
     unit.kv_head = at_ / all_.row_tiles % sizes_.kv_heads;
     unit.chunk = at_ / all_.row_tiles / sizes_.kv_heads;
     unit.place_chunk();
+    unit.chunk_past = min(unit.chunk_past, sizes_.prefix_keys);
     at_ += static_cast<int>(gridDim.x);
     return true;
   }

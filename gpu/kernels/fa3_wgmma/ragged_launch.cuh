@@ -28,10 +28,10 @@ inline int fa3_unit_rows(const PageTable& pages, int key_tile) {
   return power < 8 ? 1 : static_cast<int>(std::min<std::int64_t>(power, key_tile));
 }
 
-/// The map of a 16-bit tensor. Nothing is read of a tensor without
-/// rows, but its map must be one.
-inline TensorMap fa3_map(const ForwardArguments& a, const void* tensor, const Shape& shape,
-                         const Strides& strides, std::int64_t box_rows) {
+/// The map of a 16-bit tensor. Nothing is read of a tensor without rows, but its map must be one.
+template <Executor home = this_executor>  // so that both executors have one each
+TensorMap fa3_map(const ForwardArguments& a, const void* tensor, const Shape& shape,
+                  const Strides& strides, std::int64_t box_rows) {
   const bool is_empty = shape[0] * shape[2] == 0 || (shape[1] > 1 && strides.head == 0);
   // A packed tensor may have fewer rows than there is room for. Where it has one, its stride may be
   // anything, and lanes load the row.
@@ -47,19 +47,21 @@ inline TensorMap fa3_map(const ForwardArguments& a, const void* tensor, const Sh
 }
 
 /// Maps of the tensors in the shapes in which Q and K lie in memory.
-inline void fa3_set_maps(Fa3Parameters& p, const ForwardArguments& a, const Shape& queries,
-                         const Shape& keys, std::int64_t key_rows) {
+template <Executor home = this_executor>
+void fa3_set_maps(Fa3Parameters& p, const ForwardArguments& a, const Shape& queries,
+                  const Shape& keys, std::int64_t key_rows) {
   constexpr std::int64_t query_rows = 64, output_rows = 16;  // of a warpgroup, of a warp
   Shape values = keys, outputs = queries;
   values[3] = outputs[3] = a.problem.output_dim();
-  p.q = fa3_map(a, a.q, queries, a.q_strides, query_rows);
-  p.k = fa3_map(a, a.k, keys, a.k_strides, key_rows);
-  p.v = fa3_map(a, a.v, values, a.v_strides, key_rows);
-  p.o = fa3_map(a, a.o, outputs, a.o_strides, output_rows);
+  p.q = fa3_map<home>(a, a.q, queries, a.q_strides, query_rows);
+  p.k = fa3_map<home>(a, a.k, keys, a.k_strides, key_rows);
+  p.v = fa3_map<home>(a, a.v, values, a.v_strides, key_rows);
+  p.o = fa3_map<home>(a, a.o, outputs, a.o_strides, output_rows);
 }
 
-inline Fa3RaggedParameters fa3_ragged_parameters(const Fa3Variant& v, const Fa3Parameters& dense,
-                                                 const ForwardArguments& a) {
+template <Executor home = this_executor>
+Fa3RaggedParameters fa3_ragged_parameters(const Fa3Variant& v, const Fa3Parameters& dense,
+                                          const ForwardArguments& a) {
   const Problem& problem = a.problem;
   const bool has_pages = a.page_table.page_size > 0;
   const auto source = [](const void* tensor, const Strides& strides) {
@@ -82,7 +84,7 @@ inline Fa3RaggedParameters fa3_ragged_parameters(const Fa3Variant& v, const Fa3P
   if (has_pages) {
     keys = {a.page_table.pool_pages, problem.kv_heads, a.page_table.page_size, problem.head_dim};
   }
-  fa3_set_maps(p, a, queries, keys, p.unit_rows);
+  fa3_set_maps<home>(p, a, queries, keys, p.unit_rows);
   const auto is_near = [&](const Strides& strides) {
     const std::int64_t last = strides.offset(keys[0], keys[1], keys[2]);
     return strides.batch >= 0 && last < std::int64_t{8} << 32;
