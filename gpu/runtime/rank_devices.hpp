@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -43,14 +41,7 @@ class RankDevices {
   /// Calls work(device of the rank), which launches in the rank's queue of launches.
   template <typename Work>
   void launch(std::int64_t rank, const Work& work) {
-    Device& device = of(rank);
-    work(device);
-    if (std::getenv("ATTEST_DEBUG_RANKS") != nullptr) {  // DEBUG: to be removed
-      static int count = 0;
-      std::fprintf(stderr, "launch %d of rank %d by %s\n", count++, static_cast<int>(rank),
-                   __PRETTY_FUNCTION__);
-      device.synchronize();
-    }
+    work(of(rank));
   }
 
   /// In the queue of copies of `rank`: `rows` pieces of `bytes` bytes, `to_pitch` and `from_pitch`
