@@ -19,6 +19,11 @@
 
 namespace attest {
 
+/// e^x by ex2.approx of x log2(e), which the executor repeats bit for bit.
+struct MergeExp {
+  static __device__ float of(float x) { return HardwareExp2::of(x * 1.44269504F); }
+};
+
 inline constexpr int merge_columns = 8;     ///< of a thread: 16 bytes
 inline constexpr int most_ring_parts = 96;  ///< what parameters of a kernel have room for
 
@@ -89,7 +94,7 @@ __global__ void ring_merge(const __grid_constant__ RingMerge m) {
   for (int p = 0; p < m.count; ++p) {
     const float lse = lse_of(m.parts[p]);
     if (lse == -INFINITY) continue;
-    const float weight = exp_below<LibraryExp>(lse, M);
+    const float weight = exp_below<MergeExp>(lse, M);
     L += weight;
     EightColumns<T> part;
     part.load(static_cast<const T*>(m.parts[p].o) + first, m.columns - column);
