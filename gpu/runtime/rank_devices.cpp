@@ -92,6 +92,11 @@ Device& RankDevices::of(std::int64_t rank) {
   return select(rank).device;
 }
 
+void RankDevices::poison(std::int64_t rank, std::byte* memory, std::size_t bytes) {
+  constexpr int all_bits = 0xff;
+  ATTEST_CUDA_CHECK(cudaMemsetAsync(memory, all_bits, bytes, select(rank).stream(Queue::launches)));
+}
+
 void RankDevices::copy(std::int64_t rank, std::byte* to, std::size_t to_pitch,
                        const std::byte* from, std::size_t from_pitch, std::size_t bytes,
                        std::size_t rows) {

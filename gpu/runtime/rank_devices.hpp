@@ -38,6 +38,9 @@ class RankDevices {
   /// Device of a rank. Its GPU is the thread's current one until another rank's is.
   [[nodiscard]] Device& of(std::int64_t rank);
 
+  /// Fills memory of the rank with NaN, of whatever format, in its queue of launches.
+  void poison(std::int64_t rank, std::byte* memory, std::size_t bytes);
+
   /// Calls work(device of the rank), which launches in the rank's queue of launches.
   template <typename Work>
   void launch(std::int64_t rank, const Work& work) {

@@ -43,6 +43,9 @@ class RankDevices {
 
   [[nodiscard]] Device& of(std::int64_t /*rank*/) { return device_; }
 
+  /// What nothing wrote is known here, whatever it holds.
+  void poison(std::int64_t /*rank*/, std::byte* /*memory*/, std::size_t /*bytes*/) {}
+
   template <typename Work>
   void launch(std::int64_t rank, Work work) {
     queue(rank, Queue::launches).push_back({.work = [this, work] { work(device_); }});

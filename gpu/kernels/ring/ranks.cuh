@@ -81,10 +81,6 @@ class RingMemory {
     buffers_.push_back({std::move(name), buffer, end});
     return buffer + guard_bytes;
   }
-  /// Fills what add() gave with NaN.
-  void poison(std::byte* memory, std::size_t bytes) {
-    if (bytes > 0) device_.fill(memory, bytes, std::span(&guard, 1));
-  }
   /// Throws KernelError where a guard was written.
   void check(std::int64_t rank) {
     for (const Buffer& buffer : buffers_) {
@@ -230,9 +226,9 @@ class RingRanks {
     const std::int64_t rows = query_heads() * m.queries;
     m.q = m.memory.add("Q", bytes_of(rows * k_columns()));
     m.o = m.memory.add("O", bytes_of(rows * v_columns()));
-    m.memory.poison(m.o, bytes_of(rows * v_columns()));
+    devices_.poison(m.rank, m.o, bytes_of(rows * v_columns()));
     m.lse = reinterpret_cast<float*>(m.memory.add("LSE", bytes_of(rows, sizeof(float))));
-    m.memory.poison(reinterpret_cast<std::byte*>(m.lse), bytes_of(rows, sizeof(float)));
+    devices_.poison(m.rank, reinterpret_cast<std::byte*>(m.lse), bytes_of(rows, sizeof(float)));
     m.own = add_keys(m.memory, tokens_in(m.key_pieces), "");
     std::int64_t most = 0;
     for (std::size_t step = 1; step < m.steps.size(); ++step) {
