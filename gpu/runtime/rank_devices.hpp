@@ -53,7 +53,7 @@ class RankDevices {
             std::size_t from_pitch, std::size_t bytes, std::size_t rows);
 
   [[nodiscard]] Mark mark(std::int64_t rank, Queue queue);
-  /// What comes later in the queue waits until the mark was passed, whichever rank made it.
+  /// Holds back later work of the queue until the mark was passed, whichever rank made it.
   void wait(std::int64_t rank, Queue queue, Mark mark);
 
   /// Waits for all work of all ranks. Marks are void then.

@@ -43,7 +43,7 @@ class RankDevices {
 
   [[nodiscard]] Device& of(std::int64_t /*rank*/) { return device_; }
 
-  /// What nothing wrote is known here, whatever it holds.
+  /// Does nothing: unwritten memory is known here, whatever it holds.
   void poison(std::int64_t /*rank*/, std::byte* /*memory*/, std::size_t /*bytes*/) {}
 
   template <typename Work>

@@ -210,7 +210,7 @@ class RingRanks {
             .rows = rows};
   }
 
-  /// Where keys are in a step that are not the rank's own.
+  /// Buffer that keys visit in a step.
   [[nodiscard]] static const Keys& visitors(const Member& m, std::size_t step) {
     return m.visiting[step % 2];
   }
