@@ -3,6 +3,7 @@
 Arguments: the source tree, the binary. Of each kernel's recorded times: the one with the most FLOP/s."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -34,7 +35,8 @@ def floors(kernel, problem, plan):
     found = json.loads(run.stdout)["time_floors_s"]
     del found["largest"]  # a name
     del found["shared_memory_as_written"]  # what the source says: nvcc may merge accesses
-    return {name: 1e3 * seconds for name, seconds in found.items() if seconds is not None}
+    ranks = max([1, *(int(size) for size in re.findall(r"\br(\d+)\b", plan))])  # floors are those of one GPU
+    return {name: 1e3 * seconds / ranks for name, seconds in found.items() if seconds is not None}
 
 
 kernels = set(subprocess.run([attest, "list", "kernels"], capture_output=True, text=True).stdout.split())

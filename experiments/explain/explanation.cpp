@@ -187,6 +187,7 @@ std::string why_not_run(const KernelInfo& kernel, const Problem& problem, const 
   e.plan = plan;
   e.paging = paging;
   e.gpu = &gpu;
+  if (std::string lacks = why_not_run(e); !lacks.empty()) return lacks;  // whatever it launches
   try {
     if (kernel.executor == Executor::simt) e.launches = explain_launches(kernel, e);
   } catch (const InvalidInput&) {

@@ -54,6 +54,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::uint64_t memory_version() const { return memory_version_; }
   [[nodiscard]] const Stream& stream() const { return stream_; }
   [[nodiscard]] const DeviceInfo& info() const { return info_; }
+  [[nodiscard]] int ordinal() const { return ordinal_; }
 
  private:
   int ordinal_;

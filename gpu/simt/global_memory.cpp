@@ -66,8 +66,7 @@ GlobalMemory::~GlobalMemory() {
   unmap_shadow(memory_);
 }
 
-std::byte* GlobalMemory::add(const BufferImage& image) {
-  const std::size_t size = image.size_bytes();
+std::uintptr_t GlobalMemory::place(const std::string& name, std::size_t size) {
   // Before and after each buffer lies at least its own size.
   const std::size_t gap = round_up(std::max(size, smallest_gap), smallest_gap);
   std::uintptr_t start = memory_.base + gap;
@@ -79,10 +78,15 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
   }
   if (start + size + gap > memory_.base + memory_.size_bytes)
     throw OutOfDeviceMemory(fmt::format(
-        "buffer {} of {} bytes does not fit into the SIMT executor's {} GiB of global memory",
-        image.name, size, memory_.size_bytes >> 30));
+        "buffer {} of {} bytes does not fit into the SIMT executor's {} GiB of global memory", name,
+        size, memory_.size_bytes >> 30));
+  buffers_[start] = {name, size, {}};
+  return start;
+}
+
+std::byte* GlobalMemory::add(const BufferImage& image) {
+  const std::uintptr_t start = place(image.name, image.size_bytes());
   Buffer& buffer = buffers_[start];
-  buffer = {image.name, size, {}};
   for (const BufferImage::Piece& piece : image.pieces) {
     std::ranges::copy(piece.bytes, reinterpret_cast<std::byte*>(start + piece.begin));
     buffer.parts.push_back({{piece.begin, piece.begin + piece.bytes.size()}, piece.accessible});
@@ -90,6 +94,13 @@ std::byte* GlobalMemory::add(const BufferImage& image) {
       mark(start, piece.accessible, unwritten);
     for (const ByteRange& range : piece.initialised) mark(start, range, from_host);
   }
+  return reinterpret_cast<std::byte*>(start);
+}
+
+std::byte* GlobalMemory::add_unwritten(const std::string& name, std::size_t size) {
+  const std::uintptr_t start = place(name, size);
+  buffers_[start].parts.push_back({{0, size}, {0, size}});
+  if (size <= largest_marked) mark(start, {0, size}, unwritten);
   return reinterpret_cast<std::byte*>(start);
 }
 

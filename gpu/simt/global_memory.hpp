@@ -36,6 +36,8 @@ class GlobalMemory {
 
   /// Adds a buffer and returns its address. Throws MachineError when the range is full.
   [[nodiscard]] std::byte* add(const BufferImage& image);
+  /// Likewise a buffer without guards that nobody has written: its pages are not touched.
+  [[nodiscard]] std::byte* add_unwritten(const std::string& name, std::size_t size);
   void remove(std::byte* buffer) noexcept;
   [[nodiscard]] const ShadowedMemory& memory() const { return memory_; }
   /// The buffer whose memory, guards included, holds the address, and its start; nullptr when there
@@ -50,6 +52,8 @@ class GlobalMemory {
   void forget_blocks();
 
  private:
+  /// Makes room for a buffer; its parts are the caller's to add.
+  [[nodiscard]] std::uintptr_t place(const std::string& name, std::size_t size);
   void mark(std::uintptr_t start, const ByteRange& range, Stamp stamp);
   /// Calls visit(first word, one past the last) for each part of the buffer at `start`.
   template <typename Visit>

@@ -26,6 +26,9 @@ class SimtDevice final : public Device {
   ~SimtDevice() override;
 
   [[nodiscard]] std::byte* upload(const BufferImage& image) override;
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
+    return memory_.add_unwritten("scratch", bytes);
+  }
   void download(const std::byte* from, std::span<std::byte> to) override;
   void release(std::byte* buffer) noexcept override;
   void synchronize() override {}

@@ -44,6 +44,7 @@ const std::vector<std::string>& peer_names() {
                                               "flashinfer_decode",
                                               "flashinfer_prefill",
                                               "read_once",
+                                              "ring_share",
                                               "torch_cudnn",
                                               "torch_cudnn_backward",
                                               "torch_efficient",

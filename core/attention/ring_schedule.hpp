@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/attention/plan.hpp"
+#include "core/attention/problem.hpp"
+
+namespace attest {
+
+/// Rows of a rank that see the first keys of another one, as one launch of a kernel for one GPU.
+struct RingLaunch {
+  std::int64_t first_query = 0, queries = 0;  ///< rows of the rank
+  std::int64_t keys = 0;                      ///< that the last of them sees
+  bool is_causal = false;  ///< each row sees one key less than the next; else all see the same
+};
+
+/// Meeting of a rank's queries with the keys of one rank.
+struct RingStep {
+  std::int64_t owner = 0;
+  std::int64_t keys = 0;  ///< of the owner, the first ones, that some row sees; 0: nothing is to do
+  std::vector<RingLaunch> launches;  ///< no row is in two of them
+};
+
+/// Steps of a rank in a ring of plan.ranks [Liu et al. 2023, arXiv 2310.01889], its own keys first,
+/// then those of the rank before it, and so on. A rank has its tokens in ascending order, and a
+/// mask without windows leaves a row the first keys: so in any distribution a row sees the first
+/// keys of any rank, and runs of rows see as many or one more each.
+/// Of problems whose entries have one length and whose mask has no window.
+[[nodiscard]] std::vector<RingStep> ring_steps(const Problem& problem, const Plan& plan,
+                                               std::int64_t rank);
+
+}  // namespace attest

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/inputs/random.hpp"
+#include "gpu/simt/launch.hpp"
+
+namespace attest {
+inline namespace on_simt {
+
+/// Copies rows of bytes, an even number of them: a thread two bytes.
+inline void copy_bytes(unsigned short* to, std::int64_t to_pitch, const unsigned short* from,
+                       std::int64_t from_pitch, std::int64_t units, std::int64_t rows) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < units * rows;
+       i += step) {
+    to[i / units * to_pitch + i % units] = from[i / units * from_pitch + i % units];
+  }
+}
+
+/// Ranks of a group on the executor, all on the caller's device. Each rank has the queues that it
+/// has on a GPU; synchronize() does what is in them in an order of its own, in which queues keep
+/// theirs and wait for what they were told to: who relies on anything else finds it undone. Copies
+/// are launches, whose accesses are checked.
+class RankDevices {
+ public:
+  enum class Queue { launches, copies };
+  using Mark = std::size_t;
+
+  RankDevices(std::int64_t ranks, Device& device)
+      : device_(device), queues_(2 * static_cast<std::size_t>(ranks)) {}
+
+  /// As many as are asked for: nothing is shared that has its own clock.
+  [[nodiscard]] static std::int64_t gpus() { return std::numeric_limits<std::int64_t>::max(); }
+
+  [[nodiscard]] Device& of(std::int64_t /*rank*/) { return device_; }
+
+  /// Does nothing: unwritten memory is known here, whatever it holds.
+  void poison(std::int64_t /*rank*/, std::byte* /*memory*/, std::size_t /*bytes*/) {}
+
+  template <typename Work>
+  void launch(std::int64_t rank, Work work) {
+    queue(rank, Queue::launches).push_back({.work = [this, work] { work(device_); }});
+  }
+  void copy(std::int64_t rank, std::byte* to, std::size_t to_pitch, const std::byte* from,
+            std::size_t from_pitch, std::size_t bytes, std::size_t rows) {
+    if (bytes == 0 || rows == 0) return;
+    queue(rank, Queue::copies).push_back({.work = [=, this] {
+      const auto units = [](std::size_t count) { return static_cast<std::int64_t>(count / 2); };
+      attest::launch(copy_bytes, dim3(4), dim3(64), 0, device_,
+                     reinterpret_cast<unsigned short*>(to), units(to_pitch),
+                     reinterpret_cast<const unsigned short*>(from), units(from_pitch), units(bytes),
+                     static_cast<std::int64_t>(rows));
+    }});
+  }
+
+  [[nodiscard]] Mark mark(std::int64_t rank, Queue queue_of_it) {
+    const Mark made = is_passed_.size();
+    is_passed_.push_back(false);
+    queue(rank, queue_of_it).push_back({.work = [this, made] { is_passed_[made] = true; }});
+    return made;
+  }
+  void wait(std::int64_t rank, Queue queue_of_it, Mark mark) {
+    queue(rank, queue_of_it).push_back({.waits_for = mark});
+  }
+
+  /// Throws KernelError where queues wait for each other.
+  void synchronize() {
+    for (std::size_t left = 1; left > 0; ++steps_) {
+      std::vector<Tasks*> ready;
+      left = 0;
+      for (Tasks& tasks : queues_) {
+        left += tasks.size();
+        const bool waits =
+            !tasks.empty() && tasks.front().waits_for && !is_passed_[*tasks.front().waits_for];
+        if (!tasks.empty() && !waits) ready.push_back(&tasks);
+      }
+      if (left == 0) break;
+      if (ready.empty()) throw KernelError("the queues of the ranks wait for each other");
+      Tasks& chosen = *ready[random_bits(queues_.size(), steps_, 0) % ready.size()];
+      const Task task = std::move(chosen.front());
+      chosen.pop_front();
+      if (task.work) task.work();
+    }
+    is_passed_.clear();
+  }
+  [[nodiscard]] double slowest_ms(const std::function<void()>& work) {
+    return device_.time_ms([&] {
+      work();
+      synchronize();
+    });
+  }
+
+ private:
+  struct Task {
+    std::function<void()> work{};
+    std::optional<Mark> waits_for{};
+  };
+  using Tasks = std::deque<Task>;
+  [[nodiscard]] Tasks& queue(std::int64_t rank, Queue which) {
+    return queues_[2 * static_cast<std::size_t>(rank) + (which == Queue::copies ? 1 : 0)];
+  }
+
+  Device& device_;
+  std::vector<Tasks> queues_;
+  std::vector<bool> is_passed_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace on_simt
+}  // namespace attest
