@@ -248,6 +248,8 @@ AttestFormat to_c(ElementType type) {
       return {ATTEST_INT, 4, 1};
     case ElementType::ue8m0:
       return {14, 8, 1};
+    case ElementType::int32:
+      return {ATTEST_INT, 32, 1};
   }
   throw std::logic_error("a format without a code in plugin.h");
 }

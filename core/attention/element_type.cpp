@@ -65,19 +65,20 @@ ElementFormat make_e2m1() {
 }
 
 /// All numbers are multiples of 1: as if they were subnormal.
-ElementFormat make_whole(std::string_view name, std::string_view safetensors_name, int bits) {
+ElementFormat make_whole(std::string_view name, std::string_view safetensors_name, int bits,
+                         std::optional<std::uint32_t> poison = std::nullopt) {
   const double end = std::ldexp(1.0, bits - 1);
   return {.name = name,
           .safetensors_name = safetensors_name,
-          .size_bytes = 1,
+          .size_bytes = static_cast<std::size_t>(std::max(bits / 8, 1)),
           .significand_bits = bits,
-          .elements_in_unit = 8 / bits,
+          .elements_in_unit = std::max(8 / bits, 1),
           .unit_roundoff = std::ldexp(1.0, -bits),
           .max_finite = end - 1,
           .min_normal = end,
           .min_subnormal = 1,
           .overflow = Overflow::saturates,
-          .poison = std::nullopt};
+          .poison = poison};
 }
 
 /// An exponent and nothing else.
@@ -162,6 +163,16 @@ struct Whole {
   }
 };
 
+/// Two's complement of 32 bits, as far as fp32 holds it.
+struct Int32 {
+  static std::uint32_t encode(float value) {
+    return std::isfinite(value) ? static_cast<std::uint32_t>(static_cast<std::int64_t>(value)) : 0;
+  }
+  static float decode(std::uint32_t code) {
+    return static_cast<float>(static_cast<std::int32_t>(code));
+  }
+};
+
 /// fp32's exponent, whose least one is that of 2^-127 among its subnormal numbers.
 struct Ue8m0 {
   static std::uint32_t encode(float value) {
@@ -182,7 +193,7 @@ void no_version_for(ElementType type) {
 }
 
 const ElementFormat& format_of(ElementType type) {
-  static const std::array<ElementFormat, types.size() + codes.size() + 1> formats{
+  static const std::array<ElementFormat, types.size() + codes.size() + 2> formats{
       make_format("fp32", "F32", {4, 24, 127}, 0x7fdeadb5U),
       make_format("fp16", "F16", {2, 11, 15}, 0x7f5aU),
       make_format("bf16", "BF16", {2, 8, 127}, 0x7fdaU),
@@ -191,7 +202,8 @@ const ElementFormat& format_of(ElementType type) {
       make_whole("int8", "I8", 8),
       make_e2m1(),
       make_whole("int4", {}, 4),
-      make_ue8m0()};
+      make_ue8m0(),
+      make_whole("int32", "I32", 32, 0x80badbadU)};
   return formats[static_cast<std::size_t>(type)];
 }
 
@@ -270,6 +282,8 @@ std::uint32_t encode(ElementType type, float value) {
       return Whole<4>::encode(value);
     case ElementType::ue8m0:
       return Ue8m0::encode(value);
+    case ElementType::int32:
+      return Int32::encode(value);
   }
   no_version_for(type);
 }
@@ -294,6 +308,8 @@ float decode(ElementType type, std::uint32_t bits) {
       return Whole<4>::decode(bits);
     case ElementType::ue8m0:
       return Ue8m0::decode(bits);
+    case ElementType::int32:
+      return Int32::decode(bits);
   }
   no_version_for(type);
 }

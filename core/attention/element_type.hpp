@@ -13,8 +13,10 @@ namespace attest {
 /// them (e4m3 has no infinity), int8 whole numbers from -128, which rounding never gives, to 127;
 /// e2m1 of the OCP microscaling specification, which has neither infinity nor NaN, and int4, whole
 /// numbers from -8, which rounding never gives, to 7. ue8m0 is a format of scales, from the same
-/// specification: powers of two from 2^-127 to 2^127, and NaN; no sign, no 0, no infinity.
-enum class ElementType : int { fp32, fp16, bf16, e4m3, e5m2, int8, e2m1, int4, ue8m0 };
+/// specification: powers of two from 2^-127 to 2^127, and NaN; no sign, no 0, no infinity. int32 is
+/// that of numbers of keys and of counts: on the host they are fp32, which holds all up to 2^24,
+/// the longest length.
+enum class ElementType : int { fp32, fp16, bf16, e4m3, e5m2, int8, e2m1, int4, ue8m0, int32 };
 
 /// Result of rounding a number past the largest finite one.
 enum class Overflow {
@@ -55,7 +57,7 @@ struct ElementFormat {
 }
 /// Whole numbers in two's complement: there is one 0, and a number without its negative.
 [[nodiscard]] constexpr bool is_whole(ElementType type) {
-  return type == ElementType::int8 || type == ElementType::int4;
+  return type == ElementType::int8 || type == ElementType::int4 || type == ElementType::int32;
 }
 [[nodiscard]] constexpr bool has_nan(ElementType type) {
   return !is_whole(type) && type != ElementType::e2m1;

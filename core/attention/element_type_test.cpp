@@ -166,6 +166,22 @@ TEST(ElementType, RoundingToACodeFindsTheNearestOfThemAll) {
   }
 }
 
+// A wrong key that fp32 does not hold must not become a right one.
+TEST(ElementType, NumbersOfKeysComeBackUpToTheLongestLengthAndOthersStayPastIt) {
+  constexpr std::uint32_t longest = 1U << 24U;
+  for (const std::uint32_t key : {0U, 1U, 127U, 131'073U, longest - 1, ~0U}) {
+    const float number = decode(ElementType::int32, key);
+    EXPECT_EQ(number, static_cast<std::int32_t>(key));
+    EXPECT_EQ(encode(ElementType::int32, number), key);
+    EXPECT_EQ(round_to(ElementType::int32, number), number);
+  }
+  for (const std::uint32_t no_key : {longest, longest + 1, 0x7fffffffU}) {
+    EXPECT_GE(decode(ElementType::int32, no_key), static_cast<float>(longest));
+  }
+  EXPECT_LT(decode(ElementType::int32, poison_bits(ElementType::int32)), -1);
+  EXPECT_FALSE(has_nan(ElementType::int32));
+}
+
 TEST(ElementType, CodesSaturate) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const ElementType type : code_types()) {

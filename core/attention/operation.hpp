@@ -53,6 +53,9 @@ struct Operation {
   /// Fills inputs that follow from the others, whose tensors a family made: outputs of another
   /// operation, say. May be null: there are none.
   void (*complete)(const Problem&, Inputs&) = nullptr;
+  /// Brings outputs of which the order means nothing into the one that answers have, whatever they
+  /// hold: whoever compares looks at them afterwards. May be null: each element has its place.
+  void (*canonical)(const Problem&, Outputs&) = nullptr;
   double (*flops)(const Problem&) = nullptr;  ///< of the products
   double (*bytes)(const Problem&) = nullptr;  ///< each tensor once
 

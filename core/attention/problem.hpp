@@ -112,6 +112,7 @@ struct Problem {
   std::int64_t shared_keys = 0;  ///< the first ones, which are the same in all entries of the batch
   std::int64_t parts = 1;        ///< partial results that combine_operation merges
   ElementType partial_type = ElementType::fp32;  ///< format of their O_p
+  std::int64_t top_k = 1;  ///< keys that select_operation chooses for a query; 0 is allowed
   LseGradient lse_gradient = LseGradient::zero;  ///< in backward_operation: dLSE
   Codes codes = {};  ///< of Q, K and V in quantised_operation; element_type is then O's format
   Sinks sinks = Sinks::none;     ///< a score modification, as are the fields that follow

@@ -10,6 +10,7 @@
 #include "core/operations/combine.hpp"
 #include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
+#include "core/operations/select.hpp"
 
 namespace attest {
 namespace {
@@ -34,6 +35,10 @@ bool is_combine(const Problem& problem) {
 
 bool is_backward(const Problem& problem) {
   return problem.operation == &backward_operation;
+}
+
+bool is_select(const Problem& problem) {
+  return problem.operation == &select_operation;
 }
 
 bool is_quantised(const Problem& problem) {
@@ -79,7 +84,7 @@ constexpr std::array<std::string_view, 2> names_of_sinks{"none", "given"};
 constexpr std::array<std::string_view, 5> names_of_biases{"none", "full", "heads", "entries",
                                                           "shared"};
 
-using FieldRows = std::array<ProblemField, 39>;
+using FieldRows = std::array<ProblemField, 40>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -270,6 +275,15 @@ FieldRows make_rows() {
        .example = "partialsfp16",
        .is_axis = false,
        .belongs_to = is_combine},
+      {.name = "top_k",
+       .summary = "keys that are chosen for a query, the largest by score",
+       .member = &Problem::top_k,
+       .low = 0,
+       .high = longest,
+       .prefix = "top",
+       .example = "top2048",
+       .is_axis = false,
+       .belongs_to = is_select},
       {.name = "dlse",
        .summary = "the gradient with respect to LSE, dLSE: zero, or a tensor that is given",
        .member = &Problem::lse_gradient,

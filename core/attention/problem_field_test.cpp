@@ -21,12 +21,12 @@ TEST(ProblemFields, AreTheMembersOfProblemOfItsWindowAndOfItsCodes) {
   [[maybe_unused]] const auto& [operation, batch, query_heads, kv_heads, query_len, key_len,
                                 head_dim, value_dim, values, mask, window, element_type, scale,
                                 softcap, length_seed, padding_seed, shared_keys, parts,
-                                partial_type, lse_gradient, codes, sinks, slopes, bias, prefix_seed,
-                                document_seed, list_seed, list_rows, list_keys, dropout,
-                                dropout_seed, dropout_offset] = problem;
+                                partial_type, top_k, lse_gradient, codes, sinks, slopes, bias,
+                                prefix_seed, document_seed, list_seed, list_rows, list_keys,
+                                dropout, dropout_seed, dropout_offset] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
   [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales, scale_format] = codes;
-  constexpr std::size_t members = 32, sides = 2, of_codes = 7;
+  constexpr std::size_t members = 33, sides = 2, of_codes = 7;
   EXPECT_EQ(problem_fields().size(), members - 2 + sides + of_codes);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;

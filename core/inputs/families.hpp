@@ -126,4 +126,14 @@ namespace attest {
 /// N(0, magnitude), of which one in 16 is NaN or an infinity.
 [[nodiscard]] Inputs numbers_not_finite(const Problem& problem, const InputSpec& spec);
 
+// Scores of keys to choose from (core/operations/select.hpp), weights of heads among them.
+
+/// Scores that are whole multiples of one number, each key another, in a drawn order. Their sign is
+/// that of the magnitude; 0: rows in turn.
+[[nodiscard]] Inputs score_ranks(const Problem& problem, const InputSpec& spec);
+/// Scores of three values a row: 0 and two of one sign, rows in turn.
+[[nodiscard]] Inputs score_ties(const Problem& problem, const InputSpec& spec);
+/// N(0, 1); of one key in eight an element is NaN or an infinity.
+[[nodiscard]] Inputs scores_not_finite(const Problem& problem, const InputSpec& spec);
+
 }  // namespace attest

@@ -14,6 +14,7 @@
 #include "core/operations/forward.hpp"
 #include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
+#include "core/operations/select.hpp"
 
 namespace attest {
 namespace {
@@ -203,6 +204,16 @@ std::vector<InputFamily>& families() {
       of(quantise_operation, "numbers_not_finite",
          "NaN and infinities among N(0, magnitude): none of them enters a scale", {1, 100},
          numbers_not_finite),
+      of(select_operation, "score_ranks",
+         "every key of a row has another score, far from the others: 1 for positive ones, -1 for "
+         "negative ones, 0 for rows of either kind",
+         {0, 1, -1}, score_ranks),
+      of(select_operation, "score_ties",
+         "scores of a few values, positive, negative and 0: the last place is shared by many", {0},
+         score_ties),
+      of(select_operation, "scores_not_finite",
+         "N(0, 1), and keys with a NaN or an infinity, whose scores come first", {1},
+         scores_not_finite),
   };
   return table;
 }
@@ -223,6 +234,12 @@ void round_values(Tensor<float>& tensor, ElementType format, const InputSpec& sp
 bool gives_keys(const InputFamily& family, const Operation& asked) {
   const bool is_of_keys = !family.name.ends_with("_q") && !family.name.ends_with("_v");
   return &asked == &quantise_operation && family.operation == &forward_operation && is_of_keys;
+}
+
+/// Families of Q, K and V serve the choice of keys, which has no V.
+bool gives_queries_and_keys(const InputFamily& family, const Operation& asked) {
+  return &asked == &select_operation && family.operation == &forward_operation &&
+         !family.name.ends_with("_v");
 }
 
 /// Gives all entries the first keys and values of entry 0.
@@ -246,7 +263,7 @@ void share_prefix(const Problem& problem, Inputs& inputs) {
 
 bool InputFamily::serves(const Operation& asked) const {
   return operation == &asked || (asked.extends != nullptr && operation == asked.extends) ||
-         gives_keys(*this, asked);
+         gives_keys(*this, asked) || gives_queries_and_keys(*this, asked);
 }
 
 const std::vector<InputFamily>& all_input_families() {
@@ -287,6 +304,9 @@ Inputs make_inputs(const Problem& problem, const InputSpec& spec) {
   }
   Inputs inputs = family.make(problem, spec);
   if (gives_keys(family, *problem.operation)) inputs = {std::move(inputs[forward::k])};
+  if (gives_queries_and_keys(family, *problem.operation)) {
+    inputs = {std::move(inputs[forward::q]), std::move(inputs[forward::k])};
+  }
   const auto specs = problem.operation->inputs();
   for (std::size_t i = inputs.size(); i < specs.size(); ++i) {
     inputs[InputIndex{i}] = specs[i].draw != nullptr

@@ -117,7 +117,8 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
       "file.json: problem: key 'headdim' is unknown; allowed: operation, batch, "
       "query_heads, kv_heads, query_len, key_len, head_dim, value_dim, values, mask, window_left, "
       "window_right, element_type, scale, softcap, length_seed, padding_seed, shared_keys, parts, "
-      "partial_type, dlse, q_code, k_code, v_code, q_scales, k_scales, v_scales, scale_format, "
+      "partial_type, top_k, dlse, q_code, k_code, v_code, q_scales, k_scales, v_scales, "
+      "scale_format, "
       "sinks, slopes, bias, prefix_seed, document_seed, list_seed, list_rows, list_keys, dropout, "
       "dropout_seed, dropout_offset");
   EXPECT_EQ(

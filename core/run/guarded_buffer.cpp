@@ -40,6 +40,8 @@ std::uint32_t guard_bits(ElementType type) {
       return 0x77U;  // every code is a number that a quantiser makes: the largest
     case ElementType::ue8m0:
       return 0xffU;
+    case ElementType::int32:
+      return 0x80deadedU;  // no key, no count, and not poison
   }
   no_version_for(type);
 }

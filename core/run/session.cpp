@@ -286,6 +286,8 @@ Outputs Session::read_outputs() {
                               tensor.shape(problem_), tensor.absent);
   }
   image_.indices.check(device_, report_);
+  const auto canonical = problem_.operation->canonical;
+  if (canonical != nullptr) canonical(problem_, outputs);
   return outputs;
 }
 

@@ -13,8 +13,10 @@
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "core/operations/quantise.hpp"
+#include "core/operations/select.hpp"
 #include "cpu_reference/reference.hpp"
 #include "experiments/timing/sampled_heads.hpp"
+#include "experiments/timing/sampled_lists.hpp"
 #include "verify/judge/compare.hpp"
 
 namespace attest {
@@ -204,6 +206,7 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
   const Problem& problem = resident.problem();
   const Operation& operation = *problem.operation;
   if (&operation == &quantise_operation) return sample_heads(resident, kernel, plan, count);
+  if (&operation == &select_operation) return sample_lists(resident, kernel, plan, count);
   SampledRows sampled;
   sampled.operation = &operation;
   std::vector<Rows> kinds;

@@ -33,7 +33,7 @@ struct SampledRows {
                                             const Plan& plan, std::int64_t rows = 4);
 /// Samples the outputs of the last launches: looks at every LSE and at `rows` rows of each kind
 /// that outputs have, the first and the last query or key among them; of a quantiser at that many
-/// heads (sampled_heads.hpp).
+/// heads (sampled_heads.hpp), of a choice of keys at that many lists (sampled_lists.hpp).
 [[nodiscard]] SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel,
                                       const Plan& plan, std::int64_t rows);
 /// True if a reference on the device finds the worst element of all in some tenths of a second: it

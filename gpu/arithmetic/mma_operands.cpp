@@ -44,6 +44,7 @@ Format format_of_factor(ElementType type) {
     case ElementType::e2m1:
     case ElementType::int4:
     case ElementType::ue8m0:
+    case ElementType::int32:
       break;
   }
   no_version_for(type);

@@ -1,5 +1,5 @@
 // Fields that one operation has: codes and scales of quantised attention and of quantisers, parts
-// of a merge.
+// of a merge, keys that are chosen.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "core/operations/combine.hpp"
 #include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
+#include "core/operations/select.hpp"
 #include "verify/cases/feature_list.hpp"
 
 namespace attest {
@@ -99,12 +100,29 @@ void add_parts(std::vector<Feature>& list) {
   }
 }
 
+void add_choices(std::vector<Feature>& list) {
+  const OwnAdder add(list, select_operation, "a kernel that chooses keys");
+  add("no key is chosen", [](const Case& c) { return c.problem.top_k == 0; });
+  add("one key is chosen", [](const Case& c) { return c.problem.top_k == 1; });
+  add("all keys but one are chosen", [](const Case& c) {
+    return c.problem.top_k > 0 && c.problem.top_k == c.problem.key_len - 1;
+  });
+  add("as many keys as there are are chosen",
+      [](const Case& c) { return c.problem.top_k > 0 && c.problem.top_k == c.problem.key_len; });
+  add("room for more keys than there are",
+      [](const Case& c) { return c.problem.top_k > c.problem.key_len; });
+  add("some of many keys are chosen", [](const Case& c) {
+    return c.problem.top_k > 1 && c.problem.key_len > 256 && c.problem.top_k < c.problem.key_len;
+  });
+}
+
 }  // namespace
 
 void add_own_features(std::vector<Feature>& list) {
   add_quantised(list);
   add_quantisers(list);
   add_parts(list);
+  add_choices(list);
 }
 
 }  // namespace attest

@@ -59,6 +59,8 @@ enum JudgeStream : std::uint64_t {
   stream_document,
   stream_constant_bias,
   stream_listed_keys,
+  stream_scaled_weights,
+  stream_keys_of_zeros,
 };
 
 }  // namespace attest

@@ -177,6 +177,12 @@ template <typename EntryOf, typename QueryOf>
   return (*problem.operation)[output].shape(problem)[1] == 1;
 }
 
+/// True of an output without rows of queries, which it sums over or does not know.
+[[nodiscard]] inline bool has_no_queries(Problem problem, OutputIndex output) {
+  problem.query_len = 2;
+  return (*problem.operation)[output].shape(problem)[2] != 2;
+}
+
 /// The first seed that makes of every entry what holds(problem, entry) says; nothing among the
 /// first ones.
 template <typename Holds>

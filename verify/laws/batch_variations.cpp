@@ -8,6 +8,7 @@
 #include "core/operations/forward.hpp"
 #include "core/operations/quantise.hpp"
 #include "core/operations/quantised.hpp"
+#include "core/operations/select.hpp"
 #include "verify/cases/heavy_tail.hpp"
 #include "verify/judge/variation.hpp"
 
@@ -206,7 +207,8 @@ const VariationLaws registration{{
     {.name = "more_mates_irrelevant",
      .statement = "entries keep their bits when 1, 7 or 300 others, of lengths of their own, join "
                   "the batch behind them, under one plan",
-     .operations = {&forward_operation, &quantised_operation, &quantise_operation},
+     .operations = {&forward_operation, &quantised_operation, &quantise_operation,
+                    &select_operation},
      .same_bits_but_for = Differences{.batch = true, .addresses = true},
      .failure = "mates that joined the batch changed an entry",
      .stream = stream_more_mates,
@@ -222,7 +224,7 @@ const VariationLaws registration{{
                   "within the sum of the bounds",
      .layer = Layer::bound,
      .operations = {&forward_operation, &backward_operation, &quantised_operation,
-                    &quantise_operation},
+                    &quantise_operation, &select_operation},
      .failure = "an entry alone differs from the same entry in a packed batch",
      .stream = stream_single_entry,
      .vary = packed_entry_alone},

@@ -4,6 +4,7 @@
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
 #include "core/operations/quantised.hpp"
+#include "core/operations/select.hpp"
 #include "core/run/registry.hpp"
 #include "verify/cases/heavy_tail.hpp"
 #include "verify/judge/agreement.hpp"
@@ -14,6 +15,7 @@ namespace law_executor_matches_bitwise {
 /// The executor repeats IEEE operations, tensor cores and ex2.approx bit for bit, but not CUDA's
 /// expf, exp2f and logf. Kernels that use ex2.approx take ln_of() for their LSE.
 bool has_arithmetic_that_the_executor_repeats(Run& run) {
+  if (run.problem().operation == &select_operation) return true;  // it has none of these
   const Roundings how = run.kernel().precision(run.problem(), run.the_case().plan);
   const bool is_backward = run.problem().operation == &backward_operation;
   const ExpMethod& exp =
@@ -39,7 +41,8 @@ const LawRegistration registration{
      .statement = "on a GPU: the SIMT executor gives the same bits (kernels whose "
                   "exponential is ex2.approx)",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation, &backward_operation, &quantised_operation},
+     .operations = {&forward_operation, &backward_operation, &quantised_operation,
+                    &select_operation},
      .applies =
          [](Run& run) {
            return twin_of(run) != nullptr && has_arithmetic_that_the_executor_repeats(run);

@@ -9,8 +9,10 @@
 #include "core/inputs/random.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/select.hpp"
 #include "verify/judge/agreement.hpp"
 #include "verify/judge/streams.hpp"
+#include "verify/judge/variation.hpp"
 
 namespace attest {
 namespace law_hidden_keys_irrelevant {
@@ -60,19 +62,19 @@ float largest_of(const Tensor<float>& tensor, std::int64_t b, std::int64_t h) {
 /// Without a value: the largest of each head.
 Inputs with_hidden(const Problem& problem, Inputs inputs, std::int64_t n,
                    std::optional<float> value) {
-  for (std::int64_t b = 0; b < problem.batch; ++b) {
-    const std::vector<std::int64_t> keys = hidden_keys(problem, b, n);
-    for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
-      for (Tensor<float>* tensor : {&inputs[forward::k], &inputs[forward::v]}) {
-        const float put = value ? *value : largest_of(*tensor, b, h);
-        for (const std::int64_t key : keys) std::ranges::fill(tensor->row(b, h, key), put);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if ((*problem.operation)[InputIndex{i}].rows != Rows::keys) continue;
+    Tensor<float>& tensor = inputs[InputIndex{i}];
+    for (std::int64_t b = 0; b < problem.batch; ++b) {
+      const std::vector<std::int64_t> keys = hidden_keys(problem, b, n);
+      for (std::int64_t h = 0; h < problem.kv_heads; ++h) {
+        const float put = value ? *value : largest_of(tensor, b, h);
+        for (const std::int64_t key : keys) std::ranges::fill(tensor.row(b, h, key), put);
       }
     }
   }
   return inputs;
 }
-
-static_assert(backward::k == forward::k && backward::v == forward::v);
 
 /// [batch][query]: sees none of the keys that are hidden from row `n` of its entry.
 std::vector<std::vector<bool>> unmoved_rows(const Problem& problem, std::int64_t n) {
@@ -109,7 +111,7 @@ Check check_hidden(Run& run, const Row& row, std::optional<float> value) {
           return std::ranges::all_of(unmoved, [at](const auto& rows) { return rows[at]; });
         }
         // What sums over rows is formed of LSE and O, which stay.
-        if (tensor.rows == Rows::neither) return true;
+        if (has_no_queries(problem, output)) return true;
         return unmoved[static_cast<std::size_t>(b)][at];
       });
 }
@@ -128,7 +130,7 @@ const LawRegistration registration{
                   "window and padded ones, by NaN or by a huge number (by the largest of the head, "
                   "where heads may be scaled by that), changes none of its bits",
      .cost = Law::Cost::more_launches,
-     .operations = {&forward_operation, &backward_operation},
+     .operations = {&forward_operation, &backward_operation, &select_operation},
      .applies = [](Run& run) { return drawn_row(run).has_value(); },
      .check =
          [](Run& run) {

@@ -4,6 +4,7 @@
 
 #include "core/operations/backward.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/select.hpp"
 #include "verify/judge/variation.hpp"
 
 namespace attest {
@@ -115,7 +116,7 @@ const VariationLaws registration{{
      .statement = "a window that hides the same keys as another mask gives its answer, within the "
                   "sum of the bounds",
      .layer = Layer::bound,
-     .operations = {&forward_operation, &backward_operation},
+     .operations = {&forward_operation, &backward_operation, &select_operation},
      .failure = "another mask that hides the same keys gives another answer",
      .vary = with_equal_mask},
     {.name = "padding_equals_removal",

@@ -1,0 +1,98 @@
+#include "core/operations/select.hpp"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace attest {
+namespace {
+
+ElementType of_problem(const Problem& problem) {
+  return problem.element_type;
+}
+ElementType always_fp32(const Problem& /*problem*/) {
+  return ElementType::fp32;
+}
+ElementType always_int32(const Problem& /*problem*/) {
+  return ElementType::int32;
+}
+
+Shape list_shape(const Problem& problem) {
+  return {problem.batch, 1, problem.query_len, problem.top_k};
+}
+Shape count_shape(const Problem& problem) {
+  return {problem.batch, 1, problem.query_len, 1};
+}
+
+/// Lists ascend, scores go with their keys. Equal numbers and NaN, which no right list has, stay
+/// in some order; what lies behind the count stays where it is.
+void sort_lists(const Problem& problem, Outputs& outputs) {
+  std::vector<std::pair<float, float>> list;
+  for (std::int64_t b = 0; b < problem.batch; ++b) {
+    for (std::int64_t n = 0; n < problem.query_len; ++n) {
+      const auto keys = outputs[selecting::keys].row(b, 0, n);
+      const auto scores = outputs[selecting::scores].row(b, 0, n);
+      const float count = outputs[selecting::counts].at(b, 0, n, 0);
+      const auto room = static_cast<float>(problem.top_k);
+      const auto used = static_cast<std::size_t>(count > 0 ? std::min(count, room) : 0.0F);
+      list.clear();
+      for (std::size_t i = 0; i < used; ++i) list.emplace_back(keys[i], scores[i]);
+      std::ranges::stable_sort(list, {}, &std::pair<float, float>::first);
+      for (std::size_t i = 0; i < used; ++i) std::tie(keys[i], scores[i]) = list[i];
+    }
+  }
+}
+
+/// A product a head and visible pair.
+double flops(const Problem& problem) {
+  return forward_flops(problem) * static_cast<double>(problem.head_dim) /
+         static_cast<double>(problem.head_dim + problem.output_dim());
+}
+
+constexpr std::array<TensorSpec, 6> tensors{
+    {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
+     {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
+     {.name = "weights",
+      .label = "weights",
+      .shape = lse_shape,
+      .format = always_fp32,
+      .is_strided = false},
+     {.name = "keys",
+      .label = "keys",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = list_shape,
+      .format = always_int32,
+      .is_strided = false},
+     {.name = "counts",
+      .label = "counts",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = count_shape,
+      .format = always_int32,
+      .is_strided = false},
+     {.name = "scores",
+      .label = "scores",
+      .role = TensorRole::output,
+      .rows = Rows::neither,
+      .shape = list_shape,
+      .format = always_fp32,
+      .is_strided = false}}};
+
+}  // namespace
+
+constinit const Operation select_operation{
+    .name = "select",
+    .summary = "the keys of the largest scores of each query: an indexer and its top-k",
+    .tensors = tensors,
+    .canonical = sort_lists,
+    .flops = flops,
+    .bytes = tensor_bytes};
+
+namespace {
+const OperationRegistration registration{select_operation};
+}  // namespace
+
+}  // namespace attest
