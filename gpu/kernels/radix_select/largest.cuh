@@ -26,7 +26,7 @@ inline constexpr int digit_bits = 11;
 inline constexpr int digits = 1 << digit_bits;
 inline constexpr int keys_of_thread = 4;  ///< that a thread visits at a time
 
-/// What the numbers of the threads before come to, and those of all.
+/// Sums of the numbers of the threads before, and of all.
 struct BlockSum {
   unsigned before, all;
 };

@@ -5,7 +5,7 @@
 namespace attest {
 namespace radix_select {
 
-/// What stands for a key that its query does not see: below all scores.
+/// Stands for a key that its query does not see: below all scores.
 inline constexpr unsigned hidden = 0;
 
 /// A score as a number whose order is that of scores: NaN first, 0 above -0. The bits of positive
@@ -16,7 +16,7 @@ inline __device__ unsigned ordered_bits(float score) {
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
 
-/// Inverse of ordered_bits().
+/// The score whose ordered_bits() these are.
 inline __device__ float score_of(unsigned ordered) {
   if (ordered == 0xffffffffU) return __uint_as_float(0x7fffffffU);
   return __uint_as_float((ordered & 0x80000000U) != 0 ? ordered & 0x7fffffffU : ~ordered);

@@ -37,7 +37,7 @@ inline __device__ float above_zero(float score) {
   return score < 0.0F ? 0.0F : score;
 }
 
-/// Which tile of which query a block scores; the workspace holds nothing of keys outside
+/// A block's query and tile of its keys; the workspace holds nothing of keys outside
 /// [first, past).
 struct ScoreTile {
   Row row;
