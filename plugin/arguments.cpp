@@ -86,7 +86,7 @@ void format(AttestProblem& problem, const Value& value) {
   problem.*member = to_c(static_cast<ElementType>(std::get<std::int64_t>(value)));
 }
 
-/// AttestKernel says it, or the format and the shape of a tensor.
+/// AttestKernel says it, or the format and the shape of a tensor; or no plugin is asked for it.
 void nowhere(AttestProblem& /*problem*/, const Value& /*value*/) {}
 
 struct Place {
@@ -94,7 +94,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 39> places{{{"operation", nowhere},
+constexpr std::array<Place, 40> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -122,6 +122,7 @@ constexpr std::array<Place, 39> places{{{"operation", nowhere},
                                         {"k_scales", nowhere},
                                         {"v_scales", nowhere},
                                         {"scale_format", nowhere},
+                                        {"top_k", nowhere},
                                         {"sinks", number<&P::has_sinks>},
                                         {"slopes", number<&P::has_slopes>},
                                         {"bias", is_set<&P::has_bias>},

@@ -42,15 +42,15 @@ TEST(MaskedPlans, AreOfOneTileForEachHeadDimAndOthersAreRefusedByName) {
   }
 }
 
-TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideAWindowPaddingOrASoftcap) {
-  for (const std::string mask : {"window_top_left left9 right0", "padding3", "softcap20"}) {
+TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideMasksAndModifiedScores) {
+  for (const std::string mask : {"window_top_left left9 right0", "padding3", "softcap20",
+                                 "sinks_given", "slopes_given", "prefix5", "documents5"}) {
     const Problem masked = problem_from_string("n256 d64 fp16 " + mask);
     const Plan plan = fa3_wgmma().plans(masked).front();
     for (const std::string what : {" lengths3", " lists5 listrows128 listkeys64"}) {
       const Problem problem = problem_from_string(to_string(masked) + what);
       EXPECT_TRUE(fa3_wgmma().plans(problem).empty()) << what;
-      EXPECT_NE(refusal(problem, plan).find("allowed: without lengths and lists of keys"),
-                std::string::npos)
+      EXPECT_NE(refusal(problem, plan).find(": no lengths and lists of keys"), std::string::npos)
           << refusal(problem, plan);
     }
     EXPECT_NE(fa3_wgmma().unsupported_in_pages(masked, plan), std::nullopt);
