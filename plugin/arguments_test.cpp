@@ -27,7 +27,7 @@ TEST(PluginProblem, EveryFieldOfAProblemReachesTheKernel) {
     if (field.name.ends_with("_code") || field.name.ends_with("_scales")) continue;
     if (field.name == "scale_format") continue;
     if (field.name == "top_k") continue;  // no plugin is asked for it
-    if (field.name == "bias") continue;  // its strides, too
+    if (field.name == "bias") continue;   // its strides, too
     EXPECT_FALSE(
         is_same(to_c(problem_having(field), nullptr), to_c(problem_with_other(field), nullptr)))
         << field.name;

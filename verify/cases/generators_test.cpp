@@ -135,7 +135,8 @@ TEST(Generators, AKernelThatOffersEveryShapeGetsAllOfThem) {
                                           "a kernel of several ranks",
                                           "a kernel of codes",
                                           "a kernel that makes codes",
-                                          "a kernel that merges parts"};
+                                          "a kernel that merges parts",
+                                          "a kernel that chooses keys"};
     if (of_others.contains(feature.needs)) continue;
     EXPECT_GT(reached[feature.name], 0) << feature.name;
   }
