@@ -26,7 +26,7 @@ struct RingStep {
 /// then those of the rank before it, and so on. A rank has its tokens in ascending order, and a
 /// mask without windows leaves a row the first keys: so in any distribution a row sees the first
 /// keys of any rank, and runs of rows see as many or one more each.
-/// Of problems whose entries have one length and whose mask has no window.
+/// Entries of the problem must have one length, and its mask no window.
 [[nodiscard]] std::vector<RingStep> ring_steps(const Problem& problem, const Plan& plan,
                                                std::int64_t rank);
 

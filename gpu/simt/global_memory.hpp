@@ -36,7 +36,8 @@ class GlobalMemory {
 
   /// Adds a buffer and returns its address. Throws MachineError when the range is full.
   [[nodiscard]] std::byte* add(const BufferImage& image);
-  /// Likewise a buffer without guards that nobody has written: its pages are not touched.
+  /// Adds a buffer without guards whose pages are not touched, as nobody has written it, and
+  /// returns its address. Throws MachineError when the range is full.
   [[nodiscard]] std::byte* add_unwritten(const std::string& name, std::size_t size);
   void remove(std::byte* buffer) noexcept;
   [[nodiscard]] const ShadowedMemory& memory() const { return memory_; }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/run/card.hpp"
 #include "gpu/kernels/decode_mma/cascade_share.hpp"
 #include "gpu/kernels/decode_mma/key_cut.cuh"
 #include "gpu/kernels/decode_mma/variant.cuh"
@@ -199,14 +200,14 @@ inline CascadeWork cascade_work(const Problem& problem, std::int64_t shared_keys
 /// for half a tile of wgmma: about one shared chunk for every SM.
 template <typename Family>
 std::optional<Plan> preferred_cascade(const Problem& problem) {
-  constexpr std::int64_t sms = 132, least_keys = 1024, tile = 128;
+  constexpr std::int64_t least_keys = 1024, tile = 128;
   const std::int64_t rows =
       problem.batch * problem.query_len * (problem.query_heads / problem.kv_heads);
   if (problem.batch < 2 || is_window(problem.mask) || rows < tile / 2 ||
       problem.shared_keys < 2 * least_keys) {
     return std::nullopt;
   }
-  const std::int64_t chunks = cascade_work(problem, problem.shared_keys).best_chunks(sms);
+  const std::int64_t chunks = cascade_work(problem, problem.shared_keys).best_chunks(sms_of_rules);
   Plan plan = plan_of(variant_for<Family>(problem, rows / problem.batch, false));
   plan.key_split_rule = KeySplitRule::fixed_keys;
   plan.split_keys = std::max(
