@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -147,6 +148,18 @@ TEST(CountKernel, countsOfOneInstructionDoNotContradictEachOtherFarFromTheSample
           << site.line << ": no sector holds more than 32 bytes";
     }
   }
+}
+
+/// Copies between ranks are a copy engine's work: no launch, so nothing that a GPU's program lacks.
+TEST(ObserveLaunches, namesNoCopiesBetweenRanks) {
+  const KernelInfo& ring = *find_kernel("ring", Executor::simt);
+  std::set<std::string> names;
+  for (const LaunchConfiguration& launch :
+       observe_launches(ring, problem_from_string("b1 h2 n300 d64 fp16"),
+                        plan_from_string("r3,distribution=contiguous"), {})) {
+    names.insert(launch.kernel.substr(0, launch.kernel.find('<')));
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"fa3_wgmma", "ring_copy_rows", "ring_merge"}));
 }
 
 TEST(CountKernel, saysWhatItCannotCount) {

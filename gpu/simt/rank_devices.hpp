@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/inputs/random.hpp"
 #include "gpu/simt/launch.hpp"
+#include "gpu/simt/traces_launches.hpp"
 
 namespace attest {
 inline namespace on_simt {
@@ -29,7 +31,7 @@ inline void copy_bytes(unsigned short* to, std::int64_t to_pitch, const unsigned
 /// Ranks of a group on the executor, all on the caller's device. Each rank has the queues that it
 /// has on a GPU; synchronize() does what is in them in an order of its own, in which queues keep
 /// theirs and wait for what they were told to: who relies on anything else finds it undone. Copies
-/// are launches, whose accesses are checked.
+/// are launches, whose accesses are checked; where launches are traced they are none, as on a GPU.
 class RankDevices {
  public:
   enum class Queue { launches, copies };
@@ -54,6 +56,12 @@ class RankDevices {
             std::size_t from_pitch, std::size_t bytes, std::size_t rows) {
     if (bytes == 0 || rows == 0) return;
     queue(rank, Queue::copies).push_back({.work = [=, this] {
+      if (simt::traces_launches(device_)) {
+        for (std::size_t row = 0; row < rows; ++row) {
+          std::memcpy(to + row * to_pitch, from + row * from_pitch, bytes);
+        }
+        return;
+      }
       const auto units = [](std::size_t count) { return static_cast<std::int64_t>(count / 2); };
       attest::launch(copy_bytes, dim3(4), dim3(64), 0, device_,
                      reinterpret_cast<unsigned short*>(to), units(to_pitch),

@@ -17,6 +17,7 @@
 #include "gpu/simt/cluster.hpp"
 #include "gpu/simt/processor_fault.hpp"
 #include "gpu/simt/shared_memory.hpp"
+#include "gpu/simt/traces_launches.hpp"
 
 namespace attest::simt {
 namespace {
@@ -226,6 +227,10 @@ std::int64_t resident_blocks_of(const void* kernel, dim3 block, std::size_t shar
   const LaunchTracer* const tracer = simt_of(device).tracer();
   return tracer == nullptr ? few
                            : tracer->resident_blocks(kernel, block, shared_bytes).value_or(few);
+}
+
+bool traces_launches(Device& device) {
+  return simt_of(device).tracer() != nullptr;
 }
 
 void run_clusters(const KernelCall& call, unsigned cluster, dim3 grid, dim3 block,
