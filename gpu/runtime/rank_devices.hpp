@@ -48,7 +48,7 @@ class RankDevices {
   }
 
   /// In the queue of copies of `rank`: `rows` pieces of `bytes` bytes, `to_pitch` and `from_pitch`
-  /// bytes apart, from any rank's memory into its own.
+  /// bytes apart, from any rank's memory into any rank's.
   void copy(std::int64_t rank, std::byte* to, std::size_t to_pitch, const std::byte* from,
             std::size_t from_pitch, std::size_t bytes, std::size_t rows);
 

@@ -12,6 +12,7 @@
 //   -infinity. A NaN LSE_p is dropped by fmaxf and comes back as a NaN weight.
 #include <cstdint>
 
+#include "gpu/kernels/ring/eight_columns.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/launch.cuh"
 #include "gpu/primitives/natural_log.cuh"
@@ -23,9 +24,6 @@ namespace attest {
 struct MergeExp {
   static __device__ float of(float x) { return HardwareExp2::of(x * 1.44269504F); }
 };
-
-inline constexpr int merge_columns = 8;     ///< of a thread: 16 bytes
-inline constexpr int most_ring_parts = 96;  ///< what parameters of a kernel have room for
 
 /// Result of one launch of a rank.
 struct RingPart {
@@ -44,43 +42,10 @@ struct RingMerge {
   float* lse = nullptr;              ///< [heads, rows]
 };
 
-/// Eight columns of a row, of which the first `count` are there.
+/// Merges the thread's eight columns of a row of a head.
 template <typename T>
-struct EightColumns {
-  uint4 bits{};
-
-  __device__ void load(const T* from, std::int64_t count) {
-    if (count >= merge_columns) {
-      bits = *reinterpret_cast<const uint4*>(from);
-      return;
-    }
-#pragma unroll
-    for (int c = 0; c < merge_columns; ++c) {
-      if (c < count) (*this)[c] = from[c];
-    }
-  }
-  __device__ T& operator[](int c) {
-    return reinterpret_cast<T*>(&bits)[c];
-  }
-  __device__ void store(T* to, std::int64_t count) {
-    if (count >= merge_columns) {
-      *reinterpret_cast<uint4*>(to) = bits;
-      return;
-    }
-#pragma unroll
-    for (int c = 0; c < merge_columns; ++c) {
-      if (c < count) to[c] = (*this)[c];
-    }
-  }
-};
-
-template <Executor home, typename T>
-__global__ void ring_merge(const __grid_constant__ RingMerge m) {
-  const std::int64_t threads_a_row = m.pitch / merge_columns;
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::int64_t row = i / threads_a_row % m.rows, head = i / threads_a_row / m.rows;
-  if (head >= m.heads) return;
-  const std::int64_t column = i % threads_a_row * merge_columns;
+__device__ void merge_row(const RingMerge& m, std::int64_t head, std::int64_t row) {
+  const std::int64_t column = std::int64_t{threadIdx.x} * row_columns;
   const std::int64_t first = (head * m.rows + row) * m.pitch + column;
 
   const auto lse_of = [&](const RingPart& part) {
@@ -90,7 +55,7 @@ __global__ void ring_merge(const __grid_constant__ RingMerge m) {
   float M = -INFINITY;
   for (int p = 0; p < m.count; ++p) M = fmaxf(M, lse_of(m.parts[p]));
   float L = 0.0F;
-  float sums[merge_columns] = {};
+  float sums[row_columns] = {};
   for (int p = 0; p < m.count; ++p) {
     const float lse = lse_of(m.parts[p]);
     if (lse == -INFINITY) continue;
@@ -99,23 +64,29 @@ __global__ void ring_merge(const __grid_constant__ RingMerge m) {
     EightColumns<T> part;
     part.load(static_cast<const T*>(m.parts[p].o) + first, m.columns - column);
 #pragma unroll
-    for (int c = 0; c < merge_columns; ++c) sums[c] = fmaf(weight, to_float(part[c]), sums[c]);
+    for (int c = 0; c < row_columns; ++c) sums[c] = fmaf(weight, to_float(part[c]), sums[c]);
   }
   EightColumns<T> result;
 #pragma unroll
-  for (int c = 0; c < merge_columns; ++c) result[c] = from_float<T>(sums[c] / divisor_of(L));
+  for (int c = 0; c < row_columns; ++c) result[c] = from_float<T>(sums[c] / divisor_of(L));
   result.store(static_cast<T*>(m.o) + first, m.columns - column);
   if (column == 0) m.lse[head * m.rows + row] = M + ln_of(L);
 }
 
+template <Executor home, typename T>
+__global__ void ring_merge(const __grid_constant__ RingMerge m) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  if (row >= m.rows) return;
+  for (std::int64_t head = blockIdx.y; head < m.heads; head += gridDim.y)
+    merge_row<T>(m, head, row);
+}
+
 template <Executor home>
 void merge_parts(const RingMerge& m, ElementType type, Device& device) {
-  constexpr std::int64_t threads = 256;
-  const std::int64_t all = m.heads * m.rows * (m.pitch / merge_columns);
-  if (all == 0) return;
+  if (m.heads == 0 || m.rows == 0) return;
+  const RowThreads threads(m.heads, m.rows, m.pitch);
   with_sixteen_bits(type, [&]<typename T>(std::type_identity<T>) {
-    launch(ring_merge<home, T>, dim3(static_cast<unsigned>((all + threads - 1) / threads)),
-           dim3(static_cast<unsigned>(threads)), 0, device, m);
+    launch(ring_merge<home, T>, threads.grid, threads.block, 0, device, m);
   });
 }
 

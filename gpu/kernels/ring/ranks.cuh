@@ -1,7 +1,8 @@
 #pragma once
 
 // Ranks of a ring on their GPUs: who has which memory, what is launched and copied when, and who
-// waits for whom. core/attention/ring_schedule says which rows meet which keys.
+// waits for whom. core/attention/ring_schedule says which rows meet which keys; what a launch
+// computes and what becomes of it, forward_ranks.cuh and bwd_ring/backward_ranks.cuh.
 //
 // Idea
 //   Queries stay. While a rank's kernel works on the keys and values of step s, copy engines fetch
@@ -16,19 +17,20 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/attention/distribution.hpp"
 #include "core/attention/ring_schedule.hpp"
 #include "core/base/error.hpp"
-#include "core/operations/forward_arguments.hpp"
+#include "core/run/arguments.hpp"
 #include "core/run/default_plan.hpp"
 #include "core/run/launch_image.hpp"
 #include "core/run/registry.hpp"
-#include "gpu/kernels/ring/merge.cuh"
+#include "gpu/kernels/ring/eight_columns.cuh"
+#include "gpu/kernels/ring/memory.cuh"
 #include "gpu/kernels/ring/rows.cuh"
 #include "gpu/primitives/rank_devices.cuh"
 
@@ -43,147 +45,144 @@ inline Problem problem_of(const Problem& whole, const RingLaunch& launch) {
   return problem;
 }
 
-/// The kernel that computes.
+/// The kernel that computes a launch.
 template <Executor home>
-const KernelInfo& ring_kernel() {
-  const KernelInfo* const kernel = find_kernel("fa3_wgmma", home);
-  if (kernel == nullptr) throw MachineError("ring: this program has no fa3_wgmma");
+const KernelInfo& kernel_of_ring(const char* name) {
+  const KernelInfo* const kernel = find_kernel(name, home);
+  if (kernel == nullptr) throw MachineError(std::string("ring: this program has no ") + name);
   return *kernel;
 }
 
-/// Its Plan for a launch: the default one, the same on every card, so that the roundings are known.
-/// None of those that cut keys, and merge them with roundings of their own, as for one query.
-template <Executor home>
-std::optional<Plan> ring_plan(Problem problem) {
-  problem.query_len = std::max<std::int64_t>(problem.query_len, 2);
-  const auto chosen = default_plan(ring_kernel<home>(), problem, "NVIDIA H200");
-  if (!chosen) return std::nullopt;
-  if (chosen->plan.key_splits <= 1) return chosen->plan;
-  return ring_kernel<home>().plans(problem).front();
+/// Plan of a kernel that computes a launch, if it has one.
+using RingPlan = std::optional<Plan> (*)(const Problem& launch);
+
+/// Calls visit(rank, what it meets, number of that step, launch's problem, its Plan if there is
+/// one) for all launches of all ranks.
+template <typename Visit>
+void for_each_launch(const Problem& problem, const Plan& plan, RingPlan plan_of,
+                     const Visit& visit) {
+  for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
+    const std::vector<RingStep> steps = ring_steps(problem, plan, rank);
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      for (const RingLaunch& launch : steps[step].launches) {
+        const Problem part = problem_of(problem, launch);
+        visit(rank, steps[step], step, part, plan_of(part));
+      }
+    }
+  }
 }
 
-/// Memory of one rank between guards.
+/// Why the kernel cannot run this Plan's launches, or the Plan is none.
+inline std::optional<std::string> why_no_ring(const KernelInfo& kernel, const Problem& problem,
+                                              const Plan& plan, RingPlan plan_of) {
+  if (plan.ranks < 1 || plan.ranks > most_ring_parts) {
+    return "ranks are " + std::to_string(plan.ranks) + "; allowed: 1 to " +
+           std::to_string(most_ring_parts);
+  }
+  if (plan.distribution < Distribution::contiguous || plan.distribution > Distribution::stripe) {
+    return "the plan names no distribution; allowed: contiguous, zigzag and stripe";
+  }
+  std::optional<std::string> reason;
+  for_each_launch(problem, plan, plan_of,
+                  [&](std::int64_t, const RingStep&, std::size_t, const Problem& part,
+                      const std::optional<Plan>& chosen) {
+                    if (!chosen) {
+                      reason = kernel.name + " has no plan for a launch of it, " + to_string(part);
+                    } else if (const auto why = why_unsupported(kernel, part, *chosen)) {
+                      reason = kernel.name + " cannot run a launch of it: " + *why;
+                    }
+                  });
+  return reason;
+}
+
+/// Why sums or merges of as many parts each cannot be launched.
+inline std::optional<std::string> why_too_many_parts(const std::vector<std::int64_t>& parts) {
+  const std::int64_t most = parts.empty() ? 0 : *std::ranges::max_element(parts);
+  if (most <= most_ring_parts) return std::nullopt;
+  return "a rank's answer has " + std::to_string(most) +
+         " parts; allowed: " + std::to_string(most_ring_parts);
+}
+
+/// Throws MachineError where ranks would share GPUs: times would say nothing.
 template <Executor home>
-class RingMemory {
- public:
-  explicit RingMemory(Device& device) : device_(device) {}
-  RingMemory(RingMemory&&) = default;
-  ~RingMemory() {
-    for (const Buffer& buffer : buffers_) device_.release(buffer.data);
-  }
+void require_gpus(const std::string& kernel, std::int64_t ranks) {
+  if (ranks <= RankDevices::gpus()) return;
+  throw MachineError(kernel + ": " + std::to_string(ranks) +
+                     " ranks are timed on as many GPUs; this machine has " +
+                     std::to_string(RankDevices::gpus()));
+}
 
-  [[nodiscard]] std::byte* add(std::string name, std::size_t bytes) {
-    const std::size_t end = (bytes + 15) / 16 * 16;
-    std::byte* const buffer = device_.allocate(end + 2 * guard_bytes);
-    for (std::byte* const at : {buffer, buffer + guard_bytes + end}) {
-      device_.fill(at, guard_bytes, std::span(&guard, 1));
-    }
-    buffers_.push_back({std::move(name), buffer, end});
-    return buffer + guard_bytes;
-  }
-  /// Throws KernelError where a guard was written.
-  void check(std::int64_t rank) {
-    for (const Buffer& buffer : buffers_) {
-      for (const bool is_behind : {false, true}) {
-        std::array<std::byte, guard_bytes> now{};
-        device_.download(buffer.data + (is_behind ? guard_bytes + buffer.bytes : 0), now);
-        if (std::ranges::all_of(now, [](std::byte b) { return b == guard; })) continue;
-        throw KernelError("rank " + std::to_string(rank) + "'s " + buffer.name + ": bytes " +
-                          (is_behind ? "behind" : "before") + " it were written");
-      }
+/// Two ranks first; under causal masks in zigzag, where all have as much to do.
+inline std::vector<Plan> ring_plans(const Problem& problem) {
+  std::vector<std::int64_t> order{Distribution::contiguous, Distribution::zigzag,
+                                  Distribution::stripe};
+  if (problem.mask != Mask::none) std::swap(order[0], order[1]);
+  std::vector<Plan> list;
+  for (const std::int64_t ranks : {2, 3, 4, 8}) {
+    for (const std::int64_t distribution : order) {
+      list.push_back({.ranks = ranks, .distribution = distribution});
     }
   }
+  list.push_back({.ranks = 1, .distribution = Distribution::contiguous});
+  return list;
+}
 
- private:
-  static constexpr std::size_t guard_bytes = 256;
-  static constexpr std::byte guard{0xff};  ///< a NaN in every format
-  struct Buffer {
-    std::string name;
-    std::byte* data;
-    std::size_t bytes;
-  };
-  Device& device_;
-  std::vector<Buffer> buffers_;
+/// Keys and values, [entries, kv_heads, rows, columns] each.
+struct RingKeys {
+  std::byte *k = nullptr, *v = nullptr;
+  std::int64_t rows = 0;
 };
 
+/// A rank: its tokens, its memory, its launches.
 template <Executor home>
+struct RingMember {
+  using Mark = typename RankDevices::Mark;
+
+  explicit RingMember(Device& device) : memory(device) {}
+
+  std::int64_t rank = 0;
+  std::vector<TokenPiece> query_pieces, key_pieces;
+  std::int64_t queries = 0;
+  std::vector<RingStep> steps;
+  RingMemory<home> memory;
+  std::byte* q = nullptr;
+  RingKeys own{};
+  std::array<RingKeys, 2> visiting{};              ///< of odd and even steps
+  std::vector<std::vector<Arguments>> launches{};  ///< of each step
+  Mark has_keys{};  ///< own keys are there, and nothing of an earlier ring is read any more
+  std::vector<Mark> fetched{};                    ///< by step
+  std::array<std::optional<Mark>, 2> last_use{};  ///< of `visiting`, in this ring
+};
+
+/// What all rings have. `Member` is a RingMember with what else a rank has.
+template <Executor home, typename Member>
 class RingRanks {
  public:
-  /// Takes the ranks' parts of the caller's Q, K and V.
-  RingRanks(const ForwardArguments& whole, Device& device)
-      : whole_(whole), devices_(whole.plan.ranks, device) {
-    for (std::int64_t rank = 0; rank < ranks(); ++rank) {
-      members_.push_back(make_member(rank));
-      take_inputs(members_.back());
-      prepare(members_.back());
-    }
+  /// Puts the ranks' rows into the caller's outputs. Throws KernelError where a rank wrote past its
+  /// memory.
+  template <typename PutOutputs>
+  void give_outputs(const PutOutputs& put_outputs) {
+    for (Member& member : members_) put_outputs(member);
     devices_.synchronize();
+    for (Member& member : members_) memory_of(member).check(member.rank);
   }
-
-  /// Launches one ring. `exchanges`: false leaves out what ranks send each other, and who waits for
-  /// it.
-  void run(bool exchanges) {
-    if (exchanges) announce_keys();
-    for (std::int64_t s = 0; s < ranks(); ++s) {
-      for (Member& member : members_) {
-        if (exchanges) fetch(member, s + 1);
-        compute(member, s, exchanges);
-      }
-    }
-    for (Member& member : members_) {
-      devices_.launch(member.rank, [this, &member](Device& device) {
-        merge_parts<home>(member.merge, problem().element_type, device);
-      });
-    }
-    if (exchanges) wait_until_all_have_keys();
-  }
-
-  /// Milliseconds of a ring, of so many in a row.
-  [[nodiscard]] double time_ms(int count, bool exchanges) {
+  /// Milliseconds of a ring that `run_once` launches, of so many in a row.
+  template <typename RunOnce>
+  [[nodiscard]] double time_ms(int count, const RunOnce& run_once) {
     return devices_.slowest_ms([&] {
-      for (int i = 0; i < count; ++i) run(exchanges);
+      for (int i = 0; i < count; ++i) run_once();
     }) / count;
   }
 
-  /// Puts the ranks' rows into the caller's O and LSE. Throws KernelError where a rank wrote past
-  /// its memory.
-  void give_outputs() {
-    for (Member& member : members_) put_outputs(member);
-    devices_.synchronize();
-    for (Member& member : members_) {
-      (void)devices_.of(member.rank);
-      member.memory.check(member.rank);
-    }
-  }
-
- private:
+ protected:
   using Mark = typename RankDevices::Mark;
   using Queue = typename RankDevices::Queue;
 
-  /// Keys and values, [entries, kv_heads, rows, columns] each.
-  struct Keys {
-    std::byte *k = nullptr, *v = nullptr;
-    std::int64_t rows = 0;
-  };
-  struct Member {
-    std::int64_t rank = 0;
-    std::vector<TokenPiece> query_pieces, key_pieces;
-    std::int64_t queries = 0;
-    std::vector<RingStep> steps;
-    RingMemory<home> memory;
-    std::byte *q = nullptr, *o = nullptr;
-    float* lse = nullptr;
-    Keys own{};
-    std::array<Keys, 2> visiting{};                  ///< of odd and even steps
-    std::vector<std::vector<Arguments>> launches{};  ///< of each step
-    RingMerge merge{};
-    Mark has_keys{};  ///< own keys are there, and nothing of an earlier ring is read any more
-    std::vector<Mark> fetched{};                    ///< by step
-    std::array<std::optional<Mark>, 2> last_use{};  ///< of `visiting`, in this ring
-  };
+  RingRanks(const Problem& problem, const Plan& plan, const KernelInfo& kernel, Device& device)
+      : problem_(problem), plan_(plan), kernel_(kernel), devices_(plan.ranks, device) {}
 
-  [[nodiscard]] std::int64_t ranks() const { return whole_.plan.ranks; }
-  [[nodiscard]] const Problem& problem() const { return whole_.problem; }
+  [[nodiscard]] std::int64_t ranks() const { return plan_.ranks; }
+  [[nodiscard]] const Problem& problem() const { return problem_; }
   /// Columns in a rank's memory: rows begin at multiples of 16 bytes.
   [[nodiscard]] static std::int64_t padded(std::int64_t columns) { return (columns + 7) / 8 * 8; }
   [[nodiscard]] std::int64_t k_columns() const { return padded(problem().head_dim); }
@@ -203,53 +202,64 @@ class RingRanks {
     return {heads * rows * columns, rows * columns, columns};
   }
 
-  [[nodiscard]] Keys add_keys(RingMemory<home>& memory, std::int64_t rows,
-                              const std::string& whose) const {
+  [[nodiscard]] RingKeys add_keys(RingMemory<home>& memory, std::int64_t rows,
+                                  const std::string& whose) const {
     return {.k = memory.add(whose + "K", bytes_of(kv_heads() * rows * k_columns())),
             .v = memory.add(whose + "V", bytes_of(kv_heads() * rows * v_columns())),
             .rows = rows};
   }
-
-  /// Buffer that keys visit in a step.
-  [[nodiscard]] static const Keys& visitors(const Member& m, std::size_t step) {
-    return m.visiting[step % 2];
+  /// Memory of a rank, to add to: its GPU is the thread's current one.
+  [[nodiscard]] RingMemory<home>& memory_of(Member& m) {
+    (void)devices_.of(m.rank);
+    return m.memory;
+  }
+  /// Memory of a rank's rows, which are written by launches and by nothing before.
+  [[nodiscard]] std::byte* add_rows(Member& m, const std::string& name, std::size_t bytes) {
+    std::byte* const rows = memory_of(m).add(name, bytes);
+    devices_.poison(m.rank, rows, bytes);
+    return rows;
   }
 
-  [[nodiscard]] Member make_member(std::int64_t rank) {
-    const Plan& plan = whole_.plan;
-    Member m{.rank = rank,
-             .query_pieces = pieces_of_rank(plan.distribution, problem().query_len, ranks(), rank),
-             .key_pieces = pieces_of_rank(plan.distribution, problem().key_len, ranks(), rank),
-             .steps = ring_steps(problem(), plan, rank),
-             .memory = RingMemory<home>(devices_.of(rank))};
+  /// Buffer that keys visit in a step.
+  [[nodiscard]] static const RingKeys& visitors(const Member& m, std::size_t step) {
+    return m.visiting[step % 2];
+  }
+  /// Keys that a step's launches read. A visitor's rows follow each other: no more of them came
+  /// than were asked for.
+  [[nodiscard]] static RingKeys keys_of(const Member& m, std::size_t step) {
+    if (step == 0) return m.own;
+    const RingKeys& there = visitors(m, step);
+    return {there.k, there.v, m.steps[step].keys};
+  }
+
+  /// Gives a rank its tokens, steps, Q and memory for keys.
+  void begin(Member& m, std::int64_t rank) {
+    m.rank = rank;
+    m.query_pieces = pieces_of_rank(plan_.distribution, problem().query_len, ranks(), rank);
+    m.key_pieces = pieces_of_rank(plan_.distribution, problem().key_len, ranks(), rank);
+    m.steps = ring_steps(problem(), plan_, rank);
     m.queries = tokens_in(m.query_pieces);
-    const std::int64_t rows = query_heads() * m.queries;
-    m.q = m.memory.add("Q", bytes_of(rows * k_columns()));
-    m.o = m.memory.add("O", bytes_of(rows * v_columns()));
-    devices_.poison(m.rank, m.o, bytes_of(rows * v_columns()));
-    m.lse = reinterpret_cast<float*>(m.memory.add("LSE", bytes_of(rows, sizeof(float))));
-    devices_.poison(m.rank, reinterpret_cast<std::byte*>(m.lse), bytes_of(rows, sizeof(float)));
+    m.q = memory_of(m).add("Q", bytes_of(query_heads() * m.queries * k_columns()));
     m.own = add_keys(m.memory, tokens_in(m.key_pieces), "");
     std::int64_t most = 0;
     for (std::size_t step = 1; step < m.steps.size(); ++step) {
       most = std::max(most, m.steps[step].keys);
     }
-    for (Keys& keys : m.visiting) keys = add_keys(m.memory, most, "visiting ");
+    for (RingKeys& keys : m.visiting) keys = add_keys(m.memory, most, "visiting ");
     m.fetched.resize(m.steps.size());
-    return m;
   }
 
   /// Copies the rows of pieces of the caller's tensor; `to_rank`: into a rank's, else out of it.
+  /// Columns are units of two bytes.
   void copy_pieces(std::int64_t rank, const std::vector<TokenPiece>& pieces, std::int64_t heads,
-                   std::byte* callers, const Strides& callers_strides, std::byte* ranks,
+                   const void* callers, const Strides& callers_strides, void* ranks,
                    const Strides& ranks_strides, std::int64_t columns, std::int64_t width,
                    bool to_rank) {
     std::int64_t row = 0;
     for (const TokenPiece& piece : pieces) {
-      auto* const outer =
-          reinterpret_cast<unsigned short*>(callers) + callers_strides.offset(0, 0, piece.first);
-      auto* const inner =
-          reinterpret_cast<unsigned short*>(ranks) + ranks_strides.offset(0, 0, row);
+      auto* const outer = static_cast<unsigned short*>(const_cast<void*>(callers)) +
+                          callers_strides.offset(0, 0, piece.first);
+      auto* const inner = static_cast<unsigned short*>(ranks) + ranks_strides.offset(0, 0, row);
       Strides outer_strides = callers_strides;
       outer_strides.row *= piece.stride;
       const RowCopy copy{.from = to_rank ? outer : inner,
@@ -265,85 +275,53 @@ class RingRanks {
       row += piece.count;
     }
   }
-
-  void take_inputs(Member& m) {
-    const auto take = [&](const std::vector<TokenPiece>& pieces, std::int64_t heads,
-                          const void* from, const Strides& from_strides, std::byte* to,
-                          std::int64_t columns) {
-      copy_pieces(m.rank, pieces, heads, static_cast<std::byte*>(const_cast<void*>(from)),
-                  from_strides, to, strides(heads, tokens_in(pieces), padded(columns)), columns,
-                  padded(columns), true);
-    };
-    const Problem& p = problem();
-    take(m.query_pieces, p.query_heads, whole_.q, whole_.q_strides, m.q, p.head_dim);
-    take(m.key_pieces, p.kv_heads, whole_.k, whole_.k_strides, m.own.k, p.head_dim);
-    take(m.key_pieces, p.kv_heads, whole_.v, whole_.v_strides, m.own.v, p.output_dim());
+  /// Takes a rank's rows of the caller's tensor; zeros fill the rank's up to a multiple of 8.
+  void take(Member& m, const std::vector<TokenPiece>& pieces, std::int64_t heads, const void* from,
+            const Strides& from_strides, std::byte* to, std::int64_t columns) {
+    copy_pieces(m.rank, pieces, heads, from, from_strides, to,
+                strides(heads, tokens_in(pieces), padded(columns)), columns, padded(columns), true);
+  }
+  void put(Member& m, const std::vector<TokenPiece>& pieces, std::int64_t heads, void* to,
+           const Strides& to_strides, std::byte* from, std::int64_t columns) {
+    copy_pieces(m.rank, pieces, heads, to, to_strides, from,
+                strides(heads, tokens_in(pieces), padded(columns)), columns, columns, false);
+  }
+  /// Takes a rank's LSE, or puts it back.
+  void copy_lse(Member& m, const float* callers, float* ranks, bool to_rank) {
+    constexpr std::int64_t units = 2;  // of a number
+    const std::int64_t heads = problem().query_heads;
+    copy_pieces(m.rank, m.query_pieces, heads, callers, strides(heads, problem().query_len, units),
+                ranks, strides(heads, m.queries, units), units, units, to_rank);
   }
 
-  void put_outputs(Member& m) {
-    const Problem& p = problem();
-    copy_pieces(m.rank, m.query_pieces, p.query_heads, static_cast<std::byte*>(whole_.o),
-                whole_.o_strides, m.o, strides(p.query_heads, m.queries, v_columns()),
-                p.output_dim(), p.output_dim(), false);
-    constexpr std::int64_t units = 2;  // of an LSE
-    copy_pieces(m.rank, m.query_pieces, p.query_heads, reinterpret_cast<std::byte*>(whole_.lse),
-                strides(p.query_heads, p.query_len, units), reinterpret_cast<std::byte*>(m.lse),
-                strides(p.query_heads, m.queries, units), units, units, false);
-  }
-
-  /// All launches of a rank, and where their results go.
-  void prepare(Member& m) {
-    m.merge.heads = query_heads();
-    m.merge.rows = m.queries;
-    m.merge.pitch = v_columns();
-    m.merge.columns = problem().output_dim();
-    m.merge.o = m.o;
-    m.merge.lse = m.lse;
+  /// Gives all launches of a rank, which have all but that, memory beside their tensors. They run
+  /// one after the other.
+  void add_extra_memory(Member& m) {
     ExtraMemory extra;
-    for (std::size_t s = 0; s < m.steps.size(); ++s) {
-      m.launches.emplace_back();
-      if (m.steps[s].launches.empty()) continue;
-      const Keys& owners = s == 0 ? m.own : visitors(m, s);
-      // A visitor's rows follow each other: no more of them came than were asked for.
-      const Keys keys{owners.k, owners.v, s == 0 ? owners.rows : m.steps[s].keys};
-      std::byte* const o =
-          m.memory.add("partial O", bytes_of(query_heads() * m.queries * v_columns()));
-      for (const RingLaunch& launch : m.steps[s].launches) {
-        m.launches.back().push_back(arguments(m, launch, keys, o));
-        const Arguments& a = m.launches.back().back();
-        const ExtraMemory needed = extra_memory(ring_kernel<home>(), a.problem, a.plan);
+    for (const auto& step : m.launches) {
+      for (const Arguments& a : step) {
+        const ExtraMemory needed = extra_memory(kernel_, a.problem, a.plan);
         extra.workspace = std::max(extra.workspace, needed.workspace);
         extra.counters = std::max(extra.counters, needed.counters);
       }
     }
-    std::byte* const workspace = m.memory.add("workspace", extra.workspace);
-    if (extra.counters > 0) throw std::logic_error("the ring's kernel asks for counters");
+    std::byte* const workspace = memory_of(m).add("workspace", extra.workspace);
+    std::byte* const counters = m.memory.add("counters", extra.counters);
+    const RowCopy zeros{.to = reinterpret_cast<unsigned short*>(counters),
+                        .entries = 1,
+                        .heads = 1,
+                        .rows = 1,
+                        .width = static_cast<std::int64_t>(extra.counters / 2)};
+    devices_.launch(m.rank, [zeros](Device& device) { copy_rows<home>(zeros, device); });
     for (auto& step : m.launches) {
-      for (Arguments& a : step) a.workspace = workspace;
+      for (Arguments& a : step) {
+        a.workspace = workspace;
+        a.counters = reinterpret_cast<unsigned*>(counters);
+      }
     }
   }
 
-  /// Arguments of a launch, whose result is one more part of the merge.
-  [[nodiscard]] Arguments arguments(Member& m, const RingLaunch& launch, const Keys& keys,
-                                    std::byte* o) {
-    ForwardArguments a;
-    a.problem = problem_of(problem(), launch);
-    a.plan = ring_plan<home>(a.problem).value();
-    a.q = m.q + bytes_of(launch.first_query * k_columns());
-    a.k = keys.k;
-    a.v = keys.v;
-    a.o = o + bytes_of(launch.first_query * v_columns());
-    a.lse = reinterpret_cast<float*>(
-        m.memory.add("partial LSE", bytes_of(query_heads() * launch.queries, sizeof(float))));
-    a.q_strides = strides(problem().query_heads, m.queries, k_columns());
-    a.k_strides = strides(problem().kv_heads, keys.rows, k_columns());
-    a.v_strides = strides(problem().kv_heads, keys.rows, v_columns());
-    a.o_strides = strides(problem().query_heads, m.queries, v_columns());
-    m.merge.parts[m.merge.count++] =
-        RingPart{.first_row = launch.first_query, .rows = launch.queries, .o = o, .lse = a.lse};
-    return a;
-  }
-
+  /// Begins a ring that exchanges keys.
   void announce_keys() {
     for (Member& m : members_) {
       m.has_keys = devices_.mark(m.rank, Queue::launches);
@@ -360,7 +338,7 @@ class RingRanks {
     const Member& owner = members_[static_cast<std::size_t>(m.steps[step].owner)];
     devices_.wait(m.rank, Queue::copies, owner.has_keys);
     devices_.wait(m.rank, Queue::copies, m.last_use[step % 2].value_or(m.has_keys));
-    const Keys& to = visitors(m, step);
+    const RingKeys& to = visitors(m, step);
     const auto copy = [&](std::byte* into, const std::byte* from, std::int64_t columns) {
       const std::size_t row = bytes_of(columns), bytes = static_cast<std::size_t>(rows) * row;
       devices_.copy(m.rank, into, bytes, from, static_cast<std::size_t>(owner.own.rows) * row,
@@ -376,7 +354,7 @@ class RingRanks {
     if (m.launches[step].empty()) return;
     if (exchanges && s > 0) devices_.wait(m.rank, Queue::launches, m.fetched[step]);
     for (const Arguments& a : m.launches[step]) {
-      devices_.launch(m.rank, [&a](Device& device) { ring_kernel<home>().launch(a, device); });
+      devices_.launch(m.rank, [this, &a](Device& device) { kernel_.launch(a, device); });
     }
     if (exchanges && s > 0) m.last_use[step % 2] = devices_.mark(m.rank, Queue::launches);
   }
@@ -391,7 +369,9 @@ class RingRanks {
     }
   }
 
-  const ForwardArguments whole_;
+  const Problem problem_;
+  const Plan plan_;
+  const KernelInfo& kernel_;
   RankDevices devices_;
   std::vector<Member> members_;
 };

@@ -12,7 +12,7 @@ namespace attest {
 struct RowCopy {
   const unsigned short* from = nullptr;
   unsigned short* to = nullptr;
-  Strides from_strides, to_strides;
+  Strides from_strides{}, to_strides{};
   std::int64_t entries = 0, heads = 0, rows = 0;
   std::int64_t columns = 0;  ///< that are copied
   std::int64_t width = 0;    ///< that are written: behind what is copied come zeros
