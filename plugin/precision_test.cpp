@@ -97,8 +97,8 @@ Members members_of(const MergeRoundings& how) {
 Members members_of(const BackwardRoundings& how) {
   const auto& [score, product, sums, scale_after_dot, softcap_error, exp, lse, lse_format,
                delta_chain, delta_format, weight_format, dscore_format, dscore_of_rounded_weights,
-               scales_dscore, dq_chain, dq_parts, dq_sum_format, sums_dq_in_units, kv_chain,
-               kv_tiles, kv_parts, kv_part_format, output, flushes_subnormals] = how;
+               scales_dscore, dq_chain, dq_parts, dq_sum_format, dq_part_format, sums_dq_in_units,
+               kv_chain, kv_tiles, kv_parts, kv_part_format, output, flushes_subnormals] = how;
   Members members{{"scale_after_dot", number(scale_after_dot)},
                   {"softcap_error", number(softcap_error)},
                   {"lse", number(lse)},
@@ -123,8 +123,9 @@ Members members_of(const BackwardRoundings& how) {
   // of errors emulate, no kernel says that it means them: they are bugs.
   EXPECT_EQ(lse_format, ElementType::fp32);
   EXPECT_EQ(delta_format, ElementType::fp32);
-  // Which unit that is, a plugin can not say.
+  // Which unit that is, and what ranks store, a plugin cannot say.
   EXPECT_FALSE(sums_dq_in_units);
+  EXPECT_EQ(dq_part_format, ElementType::fp32);
   return members;
 }
 

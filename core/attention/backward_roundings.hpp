@@ -35,6 +35,9 @@ struct BackwardRoundings {
   std::int64_t dq_parts = 1;  ///< chains of dQ, which are added in fp32
   /// Format to which the sum over dq_parts chains is rounded after each addition, before the scale.
   ElementType dq_sum_format = ElementType::fp32;
+  /// Format to which sums of some of the dq_parts chains, with the scale, are rounded before they
+  /// are added: those of the keys of one rank, say.
+  ElementType dq_part_format = ElementType::fp32;
   /// The dq_parts chains are rounded and added as integers, not in fp32
   /// (core/attention/dq_units.hpp).
   bool sums_dq_in_units = false;

@@ -102,11 +102,13 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   if (how.scales_dscore) c.dscore = before_factor(c.dscore, scale);
   c.max_finite = arithmetic.max_finite;
   const StoredRounding dq_sum = stored_in(how.dq_sum_format, arithmetic);
+  const StoredRounding dq_part = stored_in(how.dq_part_format, arithmetic);
   if (how.sums_dq_in_units) c.dq_parts_in_units = static_cast<double>(how.dq_parts);
   c.of_dq = sum_of_chains(how.sums, static_cast<double>(how.dq_chain), edges,
                           how.sums_dq_in_units ? 1 : static_cast<double>(how.dq_parts), arithmetic,
-                          how.sums_dq_in_units ? u : 0, dq_sum.relative);
-  c.dq_sum_limit = dq_sum.relative > 0 ? dq_sum.overflow * scale : c.max_finite;
+                          how.sums_dq_in_units ? u : dq_part.relative, dq_sum.relative);
+  c.dq_sum_limit =
+      std::min(dq_sum.relative > 0 ? dq_sum.overflow * scale : c.max_finite, dq_part.overflow);
   const StoredRounding part = stored_in(how.kv_part_format, arithmetic);
   c.of_dv = sum_of_chains(how.sums, static_cast<double>(how.kv_chain),
                           static_cast<double>(how.kv_tiles) * edges,
@@ -114,7 +116,8 @@ GradientConstants gradient_constants(const BackwardRoundings& how, const Problem
   c.kv_part_limit = part.overflow;
   c.of_dk = (1 + c.of_dv) * (1 + u) - 1;
   c.of_dq = (1 + c.of_dq) * (1 + u) - 1;
-  c.dq_absolute = keys * lost + static_cast<double>(how.dq_parts) * (1 + c.of_dq) * dq_sum.absolute;
+  c.dq_absolute = keys * lost + static_cast<double>(how.dq_parts) * (1 + c.of_dq) *
+                                    (dq_sum.absolute + before_factor(dq_part, scale).absolute);
   const double parts = static_cast<double>(how.kv_parts);
   c.dk_absolute = rows * lost + parts * before_factor(part, scale).absolute;
   c.dv_absolute = rows * lost + parts * part.absolute;

@@ -61,7 +61,8 @@ namespace attest {
 ///    before they are added (kv_part_format) cost a rounding each: a factor 1 + u of that format
 ///    in kappa', and half its smallest subnormal a part. A sum that is rounded each time a part was
 ///    added (dq_sum_format): g(parts) of u + u of that format, and half its smallest subnormal a
-///    part.
+///    part. Parts of dQ that are stored before they are added (dq_part_format) cost what those of
+///    dK do.
 ///
 ///    Parts of dQ that are added as integers (sums_dq_in_units, core/attention/dq_units.hpp) cost
 ///    half a unit each, their additions nothing, their sum, taken to fp32, u. The unit is that of

@@ -125,7 +125,8 @@ double emulated(const GradientEmulation& emulation, const Inputs& inputs, Output
   };
   if (output == backward::dq) {
     const auto add_part = [&] {
-      parts = emulation.stored(emulation.adversary.rounded(parts + total, 1),
+      const double part = emulation.stored(total * scale, emulation.how.dq_part_format, 1) / scale;
+      parts = emulation.stored(emulation.adversary.rounded(parts + part, 1),
                                emulation.how.dq_sum_format, 1);
       total = 0;
     };
@@ -262,7 +263,9 @@ TEST(GradientBound, WhatIsStoredBetweenTheProductsIsCountedWhereItIsDeclared) {
       {[](BackwardRoundings&) {},
        [](BackwardRoundings& how) { how.delta_format = ElementType::fp16; }, 1},
       {[](BackwardRoundings& how) { how.dq_chain = 4, how.dq_parts = 3; },
-       [](BackwardRoundings& how) { how.dq_sum_format = ElementType::fp16; }, 1}};
+       [](BackwardRoundings& how) { how.dq_sum_format = ElementType::fp16; }, 1},
+      {[](BackwardRoundings& how) { how.dq_chain = 4, how.dq_parts = 3; },
+       [](BackwardRoundings& how) { how.dq_part_format = ElementType::fp16; }, 1}};
   for (const Saying& saying : sayings) {
     BackwardRoundings silent = plain;
     saying.both(silent);

@@ -67,6 +67,7 @@ std::vector<KernelInfo> gradient_choices() {
       choice("delta_rounded", "delta in 16 bits, all else fp32 inside", {&How::delta_format}),
       choice("dq_sums_rounded", "dQ summed in 16 bits from key tile to key tile",
              {&How::dq_sum_format}),
+      choice("dq_parts_rounded", "dQ of each key tile in 16 bits", {&How::dq_part_format}),
       choice("dq_sums_in_units", "dQ summed in 32-bit integers from key tile to key tile", {},
              DscoreFrom::weights, DqSums::units),
       // A part is what one query head of a group gives to dK and dV.

@@ -79,6 +79,7 @@ TEST(GradientChoices, ARoundingChangesWhatItEntersAndNothingElse) {
                                    {"lse_rounded", true, true, true},
                                    {"delta_rounded", true, true, false},
                                    {"dq_sums_rounded", true, false, false},
+                                   {"dq_parts_rounded", true, false, false},
                                    {"kv_parts_rounded", false, true, true}};
   const Inputs inputs = make_inputs(grouped(), {.family = "normal", .seed = 5});
   const Outputs nothing = outputs_of("nothing_rounded", grouped(), inputs);

@@ -16,6 +16,11 @@ float stored(ElementType type, float x) {
   return type == ElementType::fp32 ? x : static_cast<float>(round_to(type, x));
 }
 
+/// True if each part of dQ is multiplied by the scale and stored, and not their sum.
+bool scales_dq_parts(const BackwardRoundings& how) {
+  return how.dq_part_format != ElementType::fp32;
+}
+
 void require_replayed(const BackwardRoundings& how) {
   for (const Accumulation& sum : {how.score, how.product, how.sums}) {
     if (sum.kind != Accumulation::Kind::fp32_fma)
@@ -23,6 +28,8 @@ void require_replayed(const BackwardRoundings& how) {
   }
   if (how.lse != LseForm::natural || how.exp.name != library_expf().name || !how.scale_after_dot)
     throw std::logic_error("emulate_backward: P is expf(scale q.k - LSE)");
+  if (scales_dq_parts(how) && (how.scales_dscore || how.dq_sum_format != ElementType::fp32))
+    throw std::logic_error("emulate_backward: parts of dQ that are stored are added in fp32");
 }
 
 /// Values that a query row brings to its pairs.
@@ -115,7 +122,8 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
                     HeadTensor& dv) {
   const HeadTensor q = rows.q(h), o = rows.o(h), gradient = rows.gradient(h);
   HeadTensor dq(rows.queries(), q.columns);
-  const float scale = how.scales_dscore ? 1 : a.problem.scale;
+  const float of_parts = scales_dq_parts(how) ? a.problem.scale : 1;
+  const float of_sums = how.scales_dscore || scales_dq_parts(how) ? 1 : a.problem.scale;
   for (std::int64_t n = 0; n < rows.queries(); ++n) {
     const float delta = dot(gradient.row(n), o.row(n)) - rows.lse_gradient(h, n);
     const SavedFloats row{stored(how.lse_format, rows.lse(h, n)), stored(how.delta_format, delta)};
@@ -144,12 +152,13 @@ HeadTensor add_head(const BackwardArguments& a, const BackwardRoundings& how,
       }
       if (in_units) in_units->add(part.row(0));
       for (std::size_t c = 0; c < part.values.size(); ++c) {
-        dq.row(n)[c] = stored(how.dq_sum_format, dq.row(n)[c] + part.values[c]);
+        const float of_part = stored(how.dq_part_format, of_parts * part.values[c]);
+        dq.row(n)[c] = stored(how.dq_sum_format, dq.row(n)[c] + of_part);
       }
     }
     if (in_units) in_units->write(dq.row(n));
   }
-  for (float& x : dq.values) x *= scale;
+  for (float& x : dq.values) x *= of_sums;
   return dq;
 }
 

@@ -143,9 +143,11 @@ Check check_sums(Run& run) {
         failure);
   };
   for (const Check& check :
-       {check_exact(backward::dq, want.dq, how.dq_sum_format,
-                    "dO is 0 and all weights are 1, and this is not the sum of the keys that the "
-                    "row sees, times its dLSE"),
+       {check_exact(
+            backward::dq, want.dq,
+            how.dq_part_format == ElementType::fp32 ? how.dq_sum_format : how.dq_part_format,
+            "dO is 0 and all weights are 1, and this is not the sum of the keys that the "
+            "row sees, times its dLSE"),
         check_exact(backward::dk, want.dk, how.kv_part_format,
                     "dO is 0 and all weights are 1, and this is not the sum of the rows that see "
                     "the key, times their dLSE"),
