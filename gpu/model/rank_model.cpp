@@ -1,8 +1,11 @@
 #include "gpu/model/rank_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/attention/distribution.hpp"
+#include "core/attention/operation.hpp"
 
 namespace attest {
 namespace {
@@ -86,6 +89,10 @@ double attention_flops_per_s(const GpuModel& gpu, const Problem& problem) {
 }
 
 std::string why_no_rank_model(const Problem& problem) {
+  if (problem.operation != &forward_operation) {
+    return fmt::format("the model of ranks is about forward passes, and this problem is {}",
+                       problem.operation->name);
+  }
   Problem full = problem;
   take_away_seeds(full);
   if (full == problem) return {};

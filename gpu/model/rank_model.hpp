@@ -15,7 +15,7 @@ namespace attest {
 // What a forward pass costs that several GPUs share, a part of the tokens each: arithmetic on who
 // has which tokens. Times are at best: a GPU is as fast on a part as on the whole, memory is no
 // limit, a message has no latency and takes no multiprocessor, and a step ends when its slowest
-// rank and its exchange have ended. Not yet held against a measurement on two GPUs.
+// rank and its exchange have ended. Held against two H200s: gpu/kernels/ring/README.md.
 
 /// Rates of one GPU of a group.
 struct RankRates {
@@ -68,7 +68,7 @@ struct RankTimes {
 };
 
 /// A sentence about a problem that the functions below cannot take, or empty: they are about
-/// entries of one length without padding, prefix, documents and lists of keys.
+/// forward passes with entries of one length without padding, prefix, documents and lists of keys.
 [[nodiscard]] std::string why_no_rank_model(const Problem& problem);
 
 /// Ring attention: in each step a rank attends to one part of the keys and sends it on; the last

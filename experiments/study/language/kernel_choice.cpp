@@ -31,7 +31,8 @@ bool is_studied(const Operation& operation) {
 }  // namespace
 
 const std::vector<std::string>& peer_names() {
-  static const std::vector<std::string> names{"cublas_standard",
+  static const std::vector<std::string> names{"bwd_ring_share",
+                                              "cublas_standard",
                                               "cublas_standard_tf32",
                                               "cudnn_sdpa",
                                               "cudnn_sdpa_backward",

@@ -1,0 +1,125 @@
+// bwd_ring: gradients of attention of several GPUs, each with a part of the tokens [Liu et al.
+// 2023, arXiv 2310.01889; Zhu, ring-flash-attention; claims N3]. What ranks do when is in
+// ring/ranks.cuh and backward_ranks.cuh; here is the family as a kernel under test: Plans,
+// roundings, launches.
+//
+// `bwd_ring` takes the whole problem, deals it out, and collects the answer, so that all laws can
+// be asked; it is timed without either. `bwd_ring_share` is the limit that it is timed beside: the
+// same launches on the same GPUs without an exchange.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/attention/backward_roundings.hpp"
+#include "core/run/kernel.hpp"
+#include "core/run/registry.hpp"
+#include "gpu/kernels/bwd_ring/backward_ranks.cuh"
+#include "gpu/primitives/tensor_map.cuh"
+
+namespace attest {
+namespace {
+
+std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
+  const KernelInfo& kernel = kernel_of_ring<this_executor>("bwd_wgmma");
+  if (auto why = why_no_ring(kernel, problem, plan, backward_ring_plan<this_executor>)) return why;
+  const auto ranks = static_cast<std::size_t>(plan.ranks);
+  std::vector<std::int64_t> of_queries(ranks), of_keys(ranks);
+  for_each_launch(problem, plan, backward_ring_plan<this_executor>,
+                  [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem&,
+                      const std::optional<Plan>&) {
+                    ++of_queries[static_cast<std::size_t>(rank)];
+                    ++of_keys[static_cast<std::size_t>(step.owner)];
+                  });
+  if (auto why = why_too_many_parts(of_queries)) return why;
+  return why_too_many_parts(of_keys);
+}
+
+/// Each launch's own roundings, its gradients in their format, and sums of those.
+BackwardRoundings precision(const Problem& problem, const Plan& plan) {
+  const auto ranks = static_cast<std::size_t>(plan.ranks);
+  std::vector<std::int64_t> dq_parts(ranks), kv_parts(ranks);
+  BackwardRoundings result;
+  std::int64_t dq_chain = 1, kv_chain = 1, kv_tiles = 1;
+  for_each_launch(problem, plan, backward_ring_plan<this_executor>,
+                  [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem& part,
+                      const std::optional<Plan>& chosen) {
+                    result = kernel_of_ring<this_executor>("bwd_wgmma")
+                                 .precision(part, chosen.value())
+                                 .as<BackwardRoundings>();
+                    dq_parts[static_cast<std::size_t>(rank)] += result.dq_parts;
+                    ++kv_parts[static_cast<std::size_t>(step.owner)];
+                    dq_chain = std::max(dq_chain, result.dq_chain);
+                    kv_chain = std::max(kv_chain, result.kv_chain);
+                    kv_tiles = std::max(kv_tiles, result.kv_tiles);
+                  });
+  const auto most = [](const std::vector<std::int64_t>& parts) {
+    return std::max<std::int64_t>(1, *std::ranges::max_element(parts));
+  };
+  result.dq_chain = dq_chain;
+  result.dq_parts = most(dq_parts);
+  result.dq_part_format = problem.element_type;
+  result.kv_chain = kv_chain;
+  result.kv_tiles = kv_tiles;
+  result.kv_parts = most(kv_parts);
+  result.kv_part_format = problem.element_type;
+  result.output = problem.element_type;
+  return result;
+}
+
+void run(const BackwardArguments& a, Device& device) {
+  BackwardRanks<this_executor> ranks(a, device);
+  ranks.run(true);
+  ranks.give_outputs();
+}
+
+double time_ring(const BackwardArguments& a, Device& device, int count, bool exchanges) {
+  require_gpus<this_executor>("bwd_ring", a.plan.ranks);
+  BackwardRanks<this_executor> ranks(a, device);
+  ranks.run(true);  // all buffers hold what they will
+  const double ms = ranks.time_ms(count, exchanges);
+  ranks.give_outputs();
+  return ms;
+}
+
+KernelInfo kernel() {
+  KernelInfo info;
+  info.operation = &backward_operation;
+  info.name = "bwd_ring";
+  info.summary = "bwd_wgmma on several GPUs in a ring; copy engines move K, V, dK and dV meanwhile";
+  info.source = "claims N3";
+  info.executor = this_executor;
+  info.element_types = {ElementType::fp16, ElementType::bf16};
+  info.masks.assign(prefix_masks().begin(), prefix_masks().end());
+  info.features = {.no_queries = true, .value_dim = true, .softcap = true};
+  // Blocks of bwd_wgmma add to dQ in the order in which they come.
+  info.plan_depends_on_order = [](const Plan&) { return true; };
+  info.ignores_hidden_nan = false;
+  info.unavailable = [] { return why_not_hopper(); };
+  info.compute_capabilities = hopper_alone;
+  info.precision = precision;
+  info.plans = ring_plans;
+  info.unsupported = unsupported;
+  info.launch = run;
+  info.timed_launch = [](const Arguments& a, Device& device, LaunchesInRow launches) {
+    return time_ring(a, device, launches.count, true);
+  };
+  return info;
+}
+
+[[maybe_unused]] KernelInfo share() {  // planted bugs have none
+  KernelInfo info = kernel();
+  info.name = "bwd_ring_share";
+  info.summary = "no ring: its launches without an exchange, which is what it could be";
+  info.role = KernelRole::limit;
+  info.timed_launch = [](const Arguments& a, Device& device, LaunchesInRow launches) {
+    return time_ring(a, device, launches.count, false);
+  };
+  return info;
+}
+
+const KernelRegistration registration(kernel());
+const KernelRegistration limit(share());
+
+}  // namespace
+}  // namespace attest
