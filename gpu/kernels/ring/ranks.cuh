@@ -154,7 +154,7 @@ struct RingMember {
   std::array<std::optional<Mark>, 2> last_use{};  ///< of `visiting`, in this ring
 };
 
-/// What all rings have. `Member` is a RingMember with what else a rank has.
+/// Ranks of any ring. `Member` is a RingMember with what else a rank has.
 template <Executor home, typename Member>
 class RingRanks {
  public:
