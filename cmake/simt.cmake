@@ -22,7 +22,7 @@ target_compile_options(attest_simt_prefix PRIVATE -O1)
 function(attest_compile_for_simt target)
   cmake_parse_arguments(ARG "" "" "SOURCES;OPTIONS" ${ARGN})
   if(ATTEST_EXECUTOR_OBJECTS)
-    attest_take_simt_objects(${target} ${ARG_SOURCES})
+    attest_take_objects(${target} ${ARG_SOURCES})
     return()
   endif()
   set_source_files_properties(${ARG_SOURCES} PROPERTIES LANGUAGE CXX)
@@ -36,7 +36,7 @@ endfunction()
 
 # These files carry no sanitizer, so a build under sanitizers would compile them to what the release build has: .ci/run, which
 # has just made that one, names it in ATTEST_EXECUTOR_OBJECTS. Nobody else should: the objects may be older than the sources.
-function(attest_take_simt_objects target)
+function(attest_take_objects target)
   set(objects "")
   foreach(source ${ARGN})
     set(base ${CMAKE_CURRENT_SOURCE_DIR})
