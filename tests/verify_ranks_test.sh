@@ -35,7 +35,8 @@ for index in 0 1; do
   as_rank $index --kernel 'o5*' --law within_bound --max-len 20 --jobs 1 --for 1s --out timed >timed$index.log 2>&1 & timed+=($!)
 done
 wait "${timed[@]}"
-check "ranks end together when time is over, and one reports" [ "$(cat timed?.log | grep -c '^PASSED$')" -eq 1 ]
+# Inconclusive: on a busy machine a second may be over before a case was judged.
+check "ranks end together when time is over, and one reports" [ "$(cat timed?.log | grep -cE '^(PASSED|INCONCLUSIVE)$')" -eq 1 ]
 codes=
 for rank in $victim "${ranks[@]}"; do wait "$rank" 2>/dev/null; codes+="$? "; done
 check "the ranks that live end well" [ "$codes" = "137 0 0 0 " ]
