@@ -92,6 +92,20 @@ TEST(GradientScoreLaws, SimpleGradientsPassEveryLawUnderEveryModificationWhateve
   }
 }
 
+TEST(GradientScoreLaws, GradientsOnHopperPassEveryLawUnderTheirModificationsWhateverTheirTiles) {
+  const KernelInfo& kernel = *find_kernel("bwd_wgmma", Executor::simt);
+  for (const char* const text :
+       {"b2 h4/2 q65 k63 d8 causal_bottom_right prefix5 sinks_given slopes_given fp16",
+        "b1 h2/1 q127 k65 d8 documents9 slopes_given softcap3 sinks_given bf16",
+        "b3 h2/1 q65 k66 d8 lengths4 causal_top_left documents3 prefix3 padding5 fp16",
+        "b2 h2/1 q65 k81 d136 causal_top_left documents6 prefix9 sinks_given bf16"}) {
+    const Problem problem = problem_from_string(std::string("backward ") + text);
+    const std::vector<Plan> plans = kernel.plans(problem);
+    expect_every_law_passed(kernel, problem, plans.front());
+    expect_every_law_passed(kernel, problem, plans.back());
+  }
+}
+
 /// Moves an element of dK by one ulp.
 void nudge(const BackwardArguments& a) {
   float& x = values_of(a.dk, key_shape(a.problem))[0];
