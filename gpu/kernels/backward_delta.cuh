@@ -5,27 +5,11 @@
 #include <numbers>
 
 #include "gpu/kernels/backward_entry.cuh"
+#include "gpu/kernels/backward_workspace.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/launch.cuh"
 
 namespace attest {
-
-/// Values that all pairs of a query row share, formed once a row and not once a key tile: LSE in
-/// units of log2, and delta, dO.O - dLSE. In the workspace, row (entry, head, query) at its place
-/// in [batch, query_heads, query_len]; rows past an entry's end are not written, and must not be
-/// read.
-struct RowTerms {
-  float *lse2, *delta;
-
-  __device__ RowTerms(const BackwardArguments& a, std::int64_t entry, std::int64_t head)
-      : lse2(static_cast<float*>(a.workspace) +
-             (entry * a.problem.query_heads + head) * a.problem.query_len),
-        delta(lse2 + a.problem.rows()) {}
-
-  static std::size_t bytes(const Problem& problem) {
-    return static_cast<std::size_t>(2 * problem.rows()) * sizeof(float);
-  }
-};
 
 inline constexpr int delta_warps = 4;
 

@@ -55,6 +55,57 @@ TEST(GradientScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
   }
 }
 
+/// Lengths a key or a query around the tiles of bwd_simple, 16 to 64.
+const std::vector<std::string> over_tiles{
+    "b2 h2/1 q33 k31 d8 sinks_given dlse_given",
+    "b3 h2/1 q17 k15 d8 lengths4 causal_bottom_right sinks_given padding5 dlse_given",
+    "b1 h2/1 q33 k49 d8 slopes_given softcap3",
+    "b1 h2/1 q49 k33 d8 window_top_left left20 right3 slopes_given sinks_given",
+    "b2 h2/1 q33 k33 d8 bias_full dlse_given",
+    "b3 h2/1 q17 k33 d8 bias_heads softcap3 causal_top_left",
+    "b2 h2/1 q33 k17 d8 bias_entries slopes_given",
+    "b3 h4/2 q17 k17 d8 bias_shared lengths3 dropout0.3 philox5",
+    "b1 h2/1 q31 k49 d8 causal_top_left prefix9",
+    "b2 h2/1 q49 k49 d8 documents6",
+    "b1 h2/1 q33 k33 d8 causal_bottom_right documents9 prefix3 padding5",
+    "b2 h2/1 q33 k31 d8 dropout0.5 philox7 offset2 dlse_given",
+    "b2 h2/1 q33 k49 d8 lists4",
+    "b2 h2/1 q49 k33 d8 lists9 listrows8 listkeys16 documents9 sinks_given"};
+
+void expect_every_law_passed(const KernelInfo& kernel, const Problem& problem, const Plan& plan) {
+  const auto device = make_device(Executor::simt);
+  const Case c{.kernel = kernel.name, .problem = problem, .plan = plan, .inputs = {.seed = 11}};
+  attest::Run run(kernel, c, *device);
+  const CaseVerdict verdict = verify_case(run, {.every_law = true});
+  EXPECT_EQ(verdict.verdict, Verdict::passed)
+      << kernel.name << ' ' << to_string(problem) << ": "
+      << (verdict.failure ? describe(*verdict.failure, kernel) : verdict.reason);
+}
+
+TEST(GradientScoreLaws, SimpleGradientsPassEveryLawUnderEveryModificationWhateverTheirTiles) {
+  const KernelInfo& kernel = *find_kernel("bwd_simple", Executor::simt);
+  for (const char* const type : {"fp32", "fp16", "bf16"}) {
+    for (const std::string& text : over_tiles) {
+      const Problem problem = problem_from_string("backward " + text + ' ' + type);
+      expect_every_law_passed(kernel, problem, kernel.plans(problem).back());
+    }
+  }
+}
+
+TEST(GradientScoreLaws, GradientsOnHopperPassEveryLawUnderTheirModificationsWhateverTheirTiles) {
+  const KernelInfo& kernel = *find_kernel("bwd_wgmma", Executor::simt);
+  for (const char* const text :
+       {"b2 h4/2 q65 k63 d8 causal_bottom_right prefix5 sinks_given slopes_given fp16",
+        "b1 h2/1 q127 k65 d8 documents9 slopes_given softcap3 sinks_given bf16",
+        "b3 h2/1 q65 k66 d8 lengths4 causal_top_left documents3 prefix3 padding5 fp16",
+        "b2 h2/1 q65 k81 d136 causal_top_left documents6 prefix9 sinks_given bf16"}) {
+    const Problem problem = problem_from_string(std::string("backward ") + text);
+    const std::vector<Plan> plans = kernel.plans(problem);
+    expect_every_law_passed(kernel, problem, plans.front());
+    expect_every_law_passed(kernel, problem, plans.back());
+  }
+}
+
 /// Moves an element of dK by one ulp.
 void nudge(const BackwardArguments& a) {
   float& x = values_of(a.dk, key_shape(a.problem))[0];

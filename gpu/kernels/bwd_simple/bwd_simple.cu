@@ -8,6 +8,7 @@
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/kernels/backward_sinks.cuh"
 #include "gpu/kernels/bwd_simple/variant.cuh"
 #include "gpu/primitives/elementary_error.hpp"
 #include "gpu/primitives/tile_plan.hpp"
@@ -18,7 +19,14 @@ namespace {
 constexpr std::int64_t largest_head_dim = 128;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // rows and keys have 32 bits
 
-/// Variants of the smallest compiled dim that holds the problem's.
+/// True if pairs are not those of plain attention. Of sinks no pair knows.
+bool has_modified_pairs(const Problem& problem) {
+  return problem.slopes != Slopes::none || problem.bias != Bias::none || problem.dropout > 0 ||
+         problem.prefix_seed != 0 || problem.document_seed != 0 || problem.list_seed != 0;
+}
+
+/// Variants of the smallest compiled dim that holds the problem's, with modifications where it has
+/// some.
 std::vector<BwdVariant> variants(const Problem& problem) {
   const auto all = with_cuda_type(problem.element_type, []<typename T>(std::type_identity<T>) {
     return bwd_variants<this_executor, T>();
@@ -29,8 +37,9 @@ std::vector<BwdVariant> variants(const Problem& problem) {
     if (v.dim >= needed) dim = std::min(dim, v.dim);
   }
   std::vector<BwdVariant> fitting;
-  std::ranges::copy_if(all, std::back_inserter(fitting),
-                       [&](const BwdVariant& v) { return v.dim == dim; });
+  std::ranges::copy_if(all, std::back_inserter(fitting), [&](const BwdVariant& v) {
+    return v.dim == dim && v.is_modified == has_modified_pairs(problem);
+  });
   return fitting;
 }
 
@@ -49,6 +58,12 @@ std::int64_t key_blocks(const Problem& problem, const Plan& plan) {
 }
 std::int64_t query_blocks(const Problem& problem, const Plan& plan) {
   return problem.batch * problem.query_heads * ceil_div(problem.query_len, plan.query_tile);
+}
+
+/// Blocks of the gradient of a bias; 0 without one.
+std::int64_t bias_blocks(const Problem& problem, const Plan& plan) {
+  const Shape bias = backward_operation[backward::d_bias].shape(problem);
+  return bias[0] * bias[1] * ceil_div(bias[2], plan.query_tile) * ceil_div(bias[3], plan.key_tile);
 }
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
@@ -71,10 +86,11 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
       if (!compiled.empty()) compiled += "; ";
       compiled += to_string(one);
     }
-    return "the plan is " + to_string(plan) + "; compiled for this head_dim: " + compiled;
+    return "the plan is " + to_string(plan) + "; compiled for this problem: " + compiled;
   }
-  const std::int64_t blocks = std::max({key_blocks(problem, plan), query_blocks(problem, plan),
-                                        ceil_div(problem.rows(), delta_warps)});
+  const std::int64_t blocks =
+      std::max({key_blocks(problem, plan), query_blocks(problem, plan), bias_blocks(problem, plan),
+                problem.batch * problem.lists(), ceil_div(problem.rows(), delta_warps)});
   if (blocks > max_grid_x) return outside("the number of blocks", blocks, max_grid_x);
   return std::nullopt;
 }
@@ -83,6 +99,7 @@ void run(const BackwardArguments& a, Device& device) {
   const std::vector<BwdVariant> all = variants(a.problem);
   const BwdVariant& v =
       *std::ranges::find(all, a.plan, [](const BwdVariant& one) { return plan_of(one); });
+  launch_list_items<this_executor>(a, device);
   with_cuda_type(a.problem.element_type, [&]<typename T>(std::type_identity<T>) {
     launch_delta<this_executor, T>(a, device);
   });
@@ -94,6 +111,10 @@ void run(const BackwardArguments& a, Device& device) {
   };
   launch_tiles(v.keys, key_blocks(a.problem, a.plan), v.key_tile, v.keys_shared_bytes);
   launch_tiles(v.queries, query_blocks(a.problem, a.plan), v.query_tile, v.queries_shared_bytes);
+  launch_tiles(v.bias, bias_blocks(a.problem, a.plan), v.query_tile, v.queries_shared_bytes);
+  const auto* const lse2 = static_cast<const float*>(a.workspace);
+  launch_sink_gradients<this_executor>(a, {lse2, lse2 + a.problem.rows(), a.problem.query_len},
+                                       device);
 }
 
 BackwardRoundings precision(const Problem& problem, const Plan& plan) {
@@ -134,14 +155,23 @@ const KernelRegistration registration{
                   .softcap = true,
                   .lengths = true,
                   .padding = true,
-                  .lse_gradient = true},
+                  .lse_gradient = true,
+                  .sinks = true,
+                  .slopes = true,
+                  .bias = true,
+                  .prefix = true,
+                  .documents = true,
+                  .lists = true,
+                  .dropout = true},
      .ignores_hidden_nan = false,
      .compute_capabilities = {.least = 80},
      .precision = precision,
      .plans = plans,
      .unsupported = unsupported,
-     .workspace_bytes = [](const Problem& problem,
-                           const Plan&) { return RowTerms::bytes(problem); },
+     .workspace_bytes =
+         [](const Problem& problem, const Plan&) {
+           return RowTerms::bytes(problem) + ListedItems::bytes(problem);
+         },
      .launch = run}};
 
 }  // namespace

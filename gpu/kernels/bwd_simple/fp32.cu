@@ -10,6 +10,8 @@ std::span<const BwdVariant> bwd_variants<this_executor, float>() {
       bwd_variant<this_executor, T, 64, 16, 16>,
       bwd_variant<this_executor, T, 128, 32, 32>,
       bwd_variant<this_executor, T, 128, 16, 16>,
+      bwd_modified_variant<this_executor, T, 64, 32, 32>,
+      bwd_modified_variant<this_executor, T, 128, 32, 32>,
   };
   return variants;
 }

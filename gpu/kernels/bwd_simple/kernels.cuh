@@ -1,7 +1,7 @@
 #pragma once
 
-// The backward pass of attention as two loops, one for each sum [FA2 Alg. 2, without its atomics;
-// the order of Triton's tutorial 06].
+// The backward pass of attention as loops, one for each sum [FA2 Alg. 2, without its atomics; the
+// order of Triton's tutorial 06].
 //
 // Idea
 //   dK and dV of a key are sums over query rows, dQ of a row is one over keys. So each has a kernel
@@ -10,7 +10,10 @@
 //   is seven products where five would do, since both kernels form S and dO V^T:
 //     bwd_simple_keys      S^T = K Q^T, dP^T = V dO^T;  dV += P^T dO, dK += dS^T Q
 //     bwd_simple_queries   S = Q K^T,   dP = dO V^T;    dQ += dS K
-//   Before them backward_delta forms what the pairs of a row share, its LSE2 and delta.
+//   Before them backward_delta forms what the pairs of a row share, its LSE2 and delta. Score
+//   modifications are a matter of Pairs (modifications.cuh), but for sinks, which a row's LSE has
+//   in it. Gradients of a bias and of sinks are sums of their own, with kernels of their own
+//   (bias_gradient.cuh, ../backward_sinks.cuh).
 // Resident
 //   shared     a block's own tiles, K and V or Q and dO [own, D]; the other two [other, D];
 //              swizzled; LSE2 and delta of the other rows (bwd_simple_keys)
@@ -57,6 +60,20 @@ inline __device__ void wait_for_tiles() {
   __syncthreads();  // (2)
 }
 
+/// LSE2 and delta of a lane's two rows, `row` and the one 8 below.
+struct LaneRowTerms {
+  float lse2[2], delta[2];
+
+  __device__ LaneRowTerms(const RowTerms& terms, int row, int rows) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const bool exists = row + 8 * i < rows;
+      lse2[i] = exists ? terms.lse2[row + 8 * i] : INFINITY;
+      delta[i] = exists ? terms.delta[row + 8 * i] : 0.0F;
+    }
+  }
+};
+
 /// Writes the lane's part of a warp's 16 rows, of which its first is row `row`, times `factor`.
 template <typename Outputs, typename T>
 __device__ void store_rows(const Outputs& o, float factor, const RowView<T>& to, int row,
@@ -75,7 +92,7 @@ __device__ void store_rows(const Outputs& o, float factor, const RowView<T>& to,
 }
 
 /// dK and dV of the keys of one tile of a KV head.
-template <Executor home, typename T, int D, int Br, int Bc>
+template <Executor home, typename T, int D, int Br, int Bc, typename Pairs>
 __global__ void __launch_bounds__(2 * Bc) bwd_simple_keys(BackwardArguments a) {
   using Shape = BwdShape<T, D, Bc, Br>;
   using Tile = SwizzledTile<T, D>;
@@ -110,8 +127,9 @@ __global__ void __launch_bounds__(2 * Bc) bwd_simple_keys(BackwardArguments a) {
     const auto q = entry.row_view<const T>(a.q, a.q_strides, h);
     const auto d_o = entry.row_view<const T>(a.d_o, a.do_strides, h);
     const RowTerms terms(a, entry_index, h);
+    const Pairs pairs(a, entry, entry_index, h);
     for (int first_row = 0; first_row < entry.rows; first_row += Br) {
-      if (!entry.any_sees(first_row, Br, first_key, Bc)) continue;
+      if (!pairs.any_sees(first_row, Br, first_key, Bc)) continue;
       __syncthreads();  // (1)
       load_rows(q, first_row, Br, k_columns, Q);
       load_rows(d_o, first_row, Br, v_columns, dO);
@@ -125,10 +143,11 @@ __global__ void __launch_bounds__(2 * Bc) bwd_simple_keys(BackwardArguments a) {
       typename Shape::Scores s = {}, dp = {};
       Products::add_dots(own_k, Q, s);
       Products::add_dots(own_v, dO, dp);
-      const bool all_see = entry.all_see(first_row, Br, first_key, Bc);
+      const bool all_see = pairs.all_see(first_row, Br, first_key, Bc);
       for_each_pair(s[0], dp[0], [&](float& x, float& y, int i, int row) {
-        weigher.weigh(x, y, lse2[row], delta[row],
-                      all_see || entry.sees(first_row + row, key + 8 * i));
+        const bool is_seen = all_see || pairs.sees(first_row + row, key + 8 * i);
+        weigher.weigh(x, y,
+                      pairs.pair(first_row + row, key + 8 * i, lse2[row], delta[row], is_seen));
       });
       Products::add_rows(s, dO, dv);
       Products::add_rows(dp, Q, dk);
@@ -139,7 +158,7 @@ __global__ void __launch_bounds__(2 * Bc) bwd_simple_keys(BackwardArguments a) {
 }
 
 /// dQ of the rows of one tile of a query head.
-template <Executor home, typename T, int D, int Br, int Bc>
+template <Executor home, typename T, int D, int Br, int Bc, typename Pairs>
 __global__ void __launch_bounds__(2 * Br) bwd_simple_queries(BackwardArguments a) {
   using Shape = BwdShape<T, D, Br, Bc>;
   using Tile = SwizzledTile<T, D>;
@@ -169,18 +188,12 @@ __global__ void __launch_bounds__(2 * Br) bwd_simple_queries(BackwardArguments a
   const auto k = entry.key_view<const T>(a.k, a.k_strides, kv_head);
   const auto v = entry.key_view<const T>(a.v, a.v_strides, kv_head);
 
-  const RowTerms terms(a, entry_index, head);
-  float lse2[2], delta[2];  // of the lane's two rows
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const bool exists = row + 8 * i < entry.rows;
-    lse2[i] = exists ? terms.lse2[row + 8 * i] : INFINITY;
-    delta[i] = exists ? terms.delta[row + 8 * i] : 0.0F;
-  }
+  const LaneRowTerms terms(RowTerms(a, entry_index, head), row, entry.rows);
+  const Pairs pairs(a, entry, entry_index, head);
   typename Shape::Outputs dq = {};
   const PairWeigher weigher(problem);
   for (int first_key = 0; first_key < entry.keys; first_key += Bc) {
-    if (!entry.any_sees(first_row, Br, first_key, Bc)) continue;
+    if (!pairs.any_sees(first_row, Br, first_key, Bc)) continue;
     __syncthreads();  // (1)
     load_rows(k, first_key, Bc, k_columns, K);
     load_rows(v, first_key, Bc, v_columns, V);
@@ -189,9 +202,11 @@ __global__ void __launch_bounds__(2 * Br) bwd_simple_queries(BackwardArguments a
     typename Shape::Scores s = {}, dp = {};
     Products::add_dots(own_q, K, s);
     Products::add_dots(own_do, V, dp);
-    const bool all_see = entry.all_see(first_row, Br, first_key, Bc);
+    const bool all_see = pairs.all_see(first_row, Br, first_key, Bc);
     for_each_pair(s[0], dp[0], [&](float& x, float& y, int i, int key) {
-      weigher.weigh(x, y, lse2[i], delta[i], all_see || entry.sees(row + 8 * i, first_key + key));
+      const bool is_seen = all_see || pairs.sees(row + 8 * i, first_key + key);
+      weigher.weigh(
+          x, y, pairs.pair(row + 8 * i, first_key + key, terms.lse2[i], terms.delta[i], is_seen));
     });
     Products::add_rows(dp, K, dq);
   }

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "core/attention/problem.hpp"
+#include "gpu/kernels/bwd_simple/modifications.cuh"
 #include "gpu/kernels/row_fragment.cuh"
 #include "gpu/primitives/softcap.cuh"
 
@@ -17,22 +18,24 @@ class PairWeigher {
         cap_(problem.softcap),
         per_cap_(cap_ == 0.0F ? 0.0F : problem.scale / cap_) {}
 
-  /// x becomes P, y dS. Both are chosen to be 0 where the pair is not there, after the exponential
-  /// and after the product: 2^(0 - LSE) of zeros past the end is infinite where LSE is below -88,
-  /// and infinity times 0 is NaN.
-  __device__ void weigh(float& x, float& y, float lse2, float delta, bool is_seen) const {
+  /// x becomes P, as dropout leaves it, y dS. Both are chosen to be 0 where the pair is not there,
+  /// after the exponential and after the product: 2^(0 - LSE) of zeros past the end is infinite
+  /// where LSE is below -88, and infinity times 0 is NaN. The result is what the pair adds to the
+  /// gradient of its bias: dS as it is before the slope of the softcap.
+  __device__ float weigh(float& x, float& y, const BwdPair& pair) const {
     float slope = 1.0F, exponent;
     if (cap_ == 0.0F) {
-      exponent = fmaf(x, scale_, -lse2);
+      exponent = fmaf(x, scale_, pair.shift);
     } else {
       const float tanh = tanh_of(x * per_cap_);
-      exponent = cap_ * tanh * std::numbers::log2e_v<float> - lse2;
+      exponent = cap_ * tanh * std::numbers::log2e_v<float> + pair.shift;
       slope = 1.0F - tanh * tanh;
     }
     const float p = HardwareExp2::of(exponent);
-    const float ds = p * (y - delta) * slope;
-    x = is_seen ? p : 0.0F;
-    y = is_seen ? ds : 0.0F;
+    const float of_bias = p * (pair.kept * y - pair.delta);
+    x = pair.is_seen ? p * pair.kept : 0.0F;
+    y = pair.is_seen ? of_bias * slope : 0.0F;
+    return pair.is_seen ? of_bias : 0.0F;
   }
 
  private:

@@ -17,7 +17,6 @@
 namespace attest {
 
 inline constexpr int bwd_prepare_threads = 256;
-inline constexpr float bwd_log2_e = 1.44269504088896340736F;
 
 /// The row tile that a block of the launches around the main one has.
 struct BwdRowTile {
@@ -72,8 +71,12 @@ __device__ __forceinline__ float2 largest_seen(const BackwardArguments& a, const
   const int keys = a.key_starts == nullptr ? static_cast<int>(a.problem.key_len)
                                            : a.key_starts[entry + 1] - a.key_starts[entry];
   const KeyReach reach(a.problem, at.queries, keys);
-  return largest_seen<lanes>(sums, entry * kv_heads + at.head / (heads / kv_heads),
-                             reach.first_key(query), reach.past_key(query), lane);
+  BwdSeen seen{reach.first_key(query), reach.past_key(query)};
+  if (sums.keys_of_rows != nullptr && query < at.queries) {
+    seen = sums.keys_of_rows[entry * a.problem.query_len + query];
+  }
+  return largest_seen<lanes>(sums, entry * kv_heads + at.head / (heads / kv_heads), seen.first,
+                             seen.past, lane);
 }
 
 /// A block for each row tile. D / 8 lanes share a row: a chain of 8 products each, then a tree.

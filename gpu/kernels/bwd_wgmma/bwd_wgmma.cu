@@ -10,6 +10,8 @@
 #include "core/attention/backward_roundings.hpp"
 #include "core/operations/backward_arguments.hpp"
 #include "core/run/registry.hpp"
+#include "gpu/kernels/backward_sinks.cuh"
+#include "gpu/kernels/bwd_wgmma/ranges.cuh"
 #include "gpu/kernels/bwd_wgmma/variant.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
@@ -20,7 +22,8 @@
 namespace attest {
 namespace {
 
-constexpr std::int64_t largest_head_dim = 256;                  // and value_dim
+constexpr std::int64_t largest_head_dim = 256;  // and value_dim
+constexpr std::int64_t largest_head_dim_of_slopes = 128;
 constexpr std::int64_t largest_length = std::int64_t{1} << 28;  // sums of lengths are in 32 bits
 constexpr std::int64_t largest_tiles = std::int64_t{1} << 30;
 
@@ -72,6 +75,11 @@ std::int64_t key_blocks(const Problem& problem) {
   return ceil_div(problem.key_len, bwd_key_block);
 }
 
+/// True if there are queries, and the keys that they see follow from more than their positions.
+bool has_ranges(const Problem& problem) {
+  return problem.query_len > 0 && (problem.prefix_seed != 0 || problem.document_seed != 0);
+}
+
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   const auto outside = [](const char* what, std::int64_t got, const std::string& allowed) {
     return std::string(what) + " is " + std::to_string(got) + "; allowed: " + allowed;
@@ -82,10 +90,19 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
       return outside(name, columns, "1 to " + std::to_string(largest_head_dim));
     }
   }
+  const std::int64_t wider = std::max(problem.head_dim, problem.output_dim());
+  if (problem.slopes != Slopes::none && wider > largest_head_dim_of_slopes) {
+    return outside("with slopes the wider of head_dim and value_dim", wider,
+                   "up to " + std::to_string(largest_head_dim_of_slopes));
+  }
   const std::int64_t longest = std::max(problem.query_len, problem.key_len);
   if (longest >= largest_length) {
     return outside("the number of queries or keys", longest,
                    "below " + std::to_string(largest_length));
+  }
+  if (has_ranges(problem) && problem.batch * longest >= largest_tiles) {
+    return outside("with prefixes or documents the number of queries or keys of all entries",
+                   problem.batch * longest, "below " + std::to_string(largest_tiles));
   }
   if (find_variant(problem, plan) == nullptr) {
     std::string allowed;
@@ -151,6 +168,7 @@ std::vector<Plan> plans(const Problem& problem) {
 struct Workspace {
   std::int64_t dq, vector;
   std::int64_t key_blocks;  ///< of all KV heads; 0 but in units
+  std::int64_t ranges;      ///< of rows, keys and key tiles, BwdSeen each; 0 where masks say it
 };
 Workspace workspace(const Problem& problem, const Plan& plan) {
   const BwdVariant* const v = find_variant(problem, plan);
@@ -159,13 +177,16 @@ Workspace workspace(const Problem& problem, const Plan& plan) {
   const std::int64_t tiles = planes(problem) * row_tiles(problem);
   const int panel_words = in_units ? bwd_dq_panel_words<true> : bwd_dq_panel_words<false>;
   return {tiles * (v->choice.dim / 64) * panel_words, tiles * bwd_query_tile,
-          in_units ? problem.batch * problem.kv_heads * key_blocks(problem) : 0};
+          in_units ? problem.batch * problem.kv_heads * key_blocks(problem) : 0,
+          has_ranges(problem) ? problem.batch * (problem.query_len + problem.key_len +
+                                                 ceil_div(problem.key_len, plan.key_tile))
+                              : 0};
 }
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
   const Workspace w = workspace(problem, plan);
   const std::int64_t of_units = plan.dq_sum == DqSum::s32 ? w.vector : 0;
   return static_cast<std::size_t>(w.dq + 2 * w.vector + of_units +
-                                  2 * w.key_blocks * (bwd_key_block + 1)) *
+                                  2 * w.key_blocks * (bwd_key_block + 1) + 2 * w.ranges) *
          sizeof(float);
 }
 BwdSums sums_in(void* memory, const Problem& problem, const Plan& plan) {
@@ -175,6 +196,12 @@ BwdSums sums_in(void* memory, const Problem& problem, const Plan& plan) {
   sums.lse = sums.dq + w.dq;
   sums.delta = sums.lse + w.vector;
   sums.tiles = static_cast<int>(row_tiles(problem));
+  if (has_ranges(problem)) {  // behind all else
+    sums.keys_of_rows =
+        reinterpret_cast<BwdSeen*>(sums.dq + workspace_bytes(problem, plan) / 4) - w.ranges;
+    sums.rows_of_keys = sums.keys_of_rows + problem.batch * problem.query_len;
+    sums.row_tiles = sums.rows_of_keys + problem.batch * problem.key_len;
+  }
   if (plan.dq_sum != DqSum::s32) return sums;
   sums.units_in_one = sums.delta + w.vector;
   sums.key_sizes = reinterpret_cast<float2*>(sums.units_in_one + w.vector);
@@ -239,6 +266,7 @@ BwdParameters parameters(const BackwardArguments& a, const BwdVariant& v) {
   p.c = (problem.softcap != 0 ? problem.softcap : problem.scale) * bwd_log2_e;
   p.per_score = problem.softcap != 0 ? problem.scale / problem.softcap : 0.0F;
   p.scale = problem.scale;
+  p.slopes = a.slopes;
   p.counters = a.plan.scheduling == Scheduling::persistent ? a.counters : nullptr;
   return p;
 }
@@ -248,6 +276,7 @@ void run(const BackwardArguments& a, Device& device) {
   const BwdParameters p = parameters(a, v);
   const dim3 row_blocks(static_cast<unsigned>(planes(a.problem) * row_tiles(a.problem)));
   const dim3 prepare_threads(bwd_prepare_threads);
+  launch_ranges<this_executor>(a, p.sums, device);
   const std::int64_t blocks_of_keys = workspace(a.problem, a.plan).key_blocks;
   if (row_blocks.x > 0 && blocks_of_keys > 0) {
     launch(v.key_sizes, dim3(static_cast<unsigned>(blocks_of_keys)), prepare_threads,
@@ -270,6 +299,8 @@ void run(const BackwardArguments& a, Device& device) {
     const auto bytes = static_cast<std::size_t>(bwd_query_tile * v.choice.dim * 2);
     launch_dependent(v.convert, row_blocks, dim3(warpgroup_threads), bytes, device, a, p.sums);
   }
+  launch_sink_gradients<this_executor>(
+      a, {p.sums.lse, p.sums.delta, std::int64_t{p.sums.tiles} * bwd_query_tile}, device);
 }
 
 BackwardRoundings precision(const Problem& problem, const Plan& plan) {
@@ -310,8 +341,15 @@ KernelInfo kernel() {
   info.executor = this_executor;
   info.element_types = {ElementType::fp16, ElementType::bf16};
   info.masks.assign(all_masks().begin(), all_masks().end());
-  info.features = {
-      .no_queries = true, .value_dim = true, .softcap = true, .lengths = true, .padding = true};
+  info.features = {.no_queries = true,
+                   .value_dim = true,
+                   .softcap = true,
+                   .lengths = true,
+                   .padding = true,
+                   .sinks = true,
+                   .slopes = true,
+                   .prefix = true,
+                   .documents = true};
   // Blocks add to dQ in the order in which they come.
   info.plan_depends_on_order = [](const Plan& plan) { return plan.dq_sum != DqSum::s32; };
   info.ignores_hidden_nan = false;

@@ -29,7 +29,10 @@
 // Masking
 //   Groups but the first skip steps none of whose pairs is seen, and write dS = 0. Only steps that
 //   hold a pair that is not seen compare keys with rows; P and dS of hidden pairs are set to 0
-//   after they were formed: no score makes 2^(s - LSE2) 0 for every LSE.
+//   after they were formed: no score makes 2^(s - LSE2) 0 for every LSE. Which rows see a key
+//   follows from its position or, with prefixes and documents, stands in memory (ranges.cuh).
+// ALiBi
+//   -slope |distance| joins LSE2 before the score does. A sink is in LSE: no step knows of it.
 // Waits
 //   full, empty  barriers of shared memory (rings.cuh)
 //   products     registers of a product are touched after wait_for_products()
@@ -58,6 +61,17 @@ struct BwdSeenRows {
   }
 };
 
+/// Distances of a lane's two keys from the diagonals of its rows, as ALiBi counts them. Those of 0
+/// change no bit.
+struct BwdDistances {
+  float per_key;  ///< what a key of distance adds to a score in units of log2
+  float first;    ///< from the first key to the first row
+
+  __device__ __forceinline__ float added(int h, int column, float shift) const {
+    return fmaf(per_key, fabsf(first + static_cast<float>(8 * h - column)), shift);
+  }
+};
+
 template <typename Shape, bool adds_dq>
 struct BwdConsumer : BwdThread {
   using T = typename Shape::T;
@@ -71,6 +85,7 @@ struct BwdConsumer : BwdThread {
   const BwdRings<Shape>& rings;
   const int group;
   unsigned works = 0, steps = 0;
+  int head = 0;  ///< query head of the step
   float s[Br / 2], dp[Br / 2];
   float dk[D / 2], dv[D / 2];
   unsigned weights[Br / 16][4], ds[Br / 16][4];
@@ -112,6 +127,15 @@ struct BwdConsumer : BwdThread {
       rings.empty_do(step).arrive();
     }
   }
+  /// Row tiles with rows that see some of the group's keys, of which `key` is the first.
+  __device__ __forceinline__ BwdRowTiles tiles_of(const BwdWork& work, int key) const {
+    const int past_key = key + Shape::group_keys;
+    if (p.sums.rows_of_keys == nullptr || key >= work.keys) {
+      return bwd_tiles_by_mask(work, key, past_key);
+    }
+    return {bwd_rows_of_key(p, work, key).first,
+            bwd_rows_of_key(p, work, min(past_key, work.keys) - 1).past};
+  }
   /// The lane's first key in the tile, of its group's 64; the other is 8 further.
   static __device__ __forceinline__ int key_of() {
     return 16 * warp() + lane() / 4;
@@ -122,7 +146,8 @@ struct BwdConsumer : BwdThread {
 
   __device__ __forceinline__ void add_heads(const BwdWork& work) {
     const int key = work.key + group * Shape::group_keys;
-    BwdRowTiles seen(work, key, key + Shape::group_keys);
+    BwdRowTiles seen = tiles_of(work, key);
+    head = work.kv_head * p.group;
     if constexpr (adds_dq && Shape::choice.overlap) {
       add_heads_with_late_dq(work, key);
     } else if constexpr (adds_dq) {
@@ -143,6 +168,7 @@ struct BwdConsumer : BwdThread {
           if (seen.first < seen.past) release_rows(steps - 1);
         }
         skip(past - seen.past);
+        ++head;
       }
     }
   }
@@ -162,9 +188,7 @@ struct BwdConsumer : BwdThread {
       step_with_late_dq<false, false>(work, key, tile);
     } else {
       step_with_late_dq<false, true>(work, key, tile);
-      const auto next = [&] {
-        if (++tile == work.past) tile = work.first;
-      };
+      const auto next = [&] { go_on(work, tile); };
 #pragma unroll 1
       for (; left > 2; --left) {
         next();
@@ -242,6 +266,14 @@ struct BwdConsumer : BwdThread {
     ++steps;
   }
 
+  /// To the next row tile, of the next head after the last one.
+  __device__ __forceinline__ void go_on(const BwdWork& work, int& tile) {
+    if (++tile == work.past) {
+      tile = work.first;
+      ++head;
+    }
+  }
+
   /// All steps of the key tile; scores of a step are formed behind dQ of the step before.
   __device__ __forceinline__ void add_heads_with_dq(const BwdWork& work, int key) {
     int left = (work.past - work.first) * p.group, tile = work.first;
@@ -255,7 +287,7 @@ struct BwdConsumer : BwdThread {
 #pragma unroll 1
     for (; left > 1; --left) {
       step_with_dq<true>(work, key, tile);
-      if (++tile == work.past) tile = work.first;
+      go_on(work, tile);
     }
     step_with_dq<false>(work, key, tile);
   }
@@ -354,13 +386,20 @@ struct BwdConsumer : BwdThread {
   __device__ __forceinline__ void weigh_to_ds(const BwdWork& work, int key, int tile) {
     const int row = tile * Br;
     const bool is_masked =
-        p.key_mask != nullptr || !bwd_sees_all(work, key, Shape::group_keys, row);
+        p.key_mask != nullptr || !bwd_sees_all(p, work, key, Shape::group_keys, row);
     BwdSeenRows rows{};
-    if (is_masked) {
-      rows = seen_rows(work, key, row);
-      weigh<true>(rows);
+    if (is_masked) rows = seen_rows(work, key, row);
+    if (p.slopes != nullptr) {
+      const BwdDistances distances = distances_of(work, key, row);
+      if (is_masked) {
+        weigh<true, true>(rows, distances);
+      } else {
+        weigh<false, true>(rows, distances);
+      }
+    } else if (is_masked) {
+      weigh<true, false>(rows, {});
     } else {
-      weigh<false>(rows);
+      weigh<false, false>(rows, {});
     }
     hold(s);
     wait_for_products<0>();
@@ -447,13 +486,23 @@ struct BwdConsumer : BwdThread {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int n = key + key_of() + 8 * h;
-      const int first = n - work.reach + 1;
       const bool is_seen = n < work.keys && !is_hidden(work, n);
-      const int past = is_seen ? min(work.queries, n - work.begin + 1) : first;
-      rows.first[h] = first - column;
-      rows.count[h] = static_cast<unsigned>(max(0, past - first));
+      BwdSeen seen{0, 0};
+      if (p.sums.rows_of_keys == nullptr) {
+        seen.first = n - work.reach + 1;
+        seen.past = is_seen ? min(work.queries, n - work.begin + 1) : seen.first;
+      } else if (is_seen) {
+        seen = bwd_rows_of_key(p, work, n);
+      }
+      rows.first[h] = seen.first - column;
+      rows.count[h] = static_cast<unsigned>(max(0, seen.past - seen.first));
     }
     return rows;
+  }
+  __device__ __forceinline__ BwdDistances distances_of(const BwdWork& work, int key,
+                                                       int row) const {
+    return {p.slopes[head] * -bwd_log2_e,
+            static_cast<float>(key + key_of() - work.diagonal - row - column_of())};
   }
   /// Values of a vector by row for two neighbouring columns.
   static __device__ __forceinline__ float2 pair_of(const float* vector, int j) {
@@ -468,8 +517,8 @@ struct BwdConsumer : BwdThread {
     }
   }
   /// S becomes P, times the slope of the softcap; P is rounded as well.
-  template <bool is_masked>
-  __device__ __forceinline__ void weigh(const BwdSeenRows& rows) {
+  template <bool is_masked, bool has_slopes>
+  __device__ __forceinline__ void weigh(const BwdSeenRows& rows, const BwdDistances& distances) {
     const float* const lse = rings.lse(steps);
 #pragma unroll
     for (int i = 0; i < Br / 16; ++i) {
@@ -484,7 +533,9 @@ struct BwdConsumer : BwdThread {
             x = tanh_of(x * p.per_score);
             slope[4 * (j % 2) + e] = fmaf(-x, x, 1.0F);
           }
-          x = HardwareExp2::of(fmaf(x, p.c, e % 2 == 0 ? -lse2.x : -lse2.y));
+          float shift = e % 2 == 0 ? -lse2.x : -lse2.y;
+          if constexpr (has_slopes) shift = distances.added(e / 2, 8 * j + e % 2, shift);
+          x = HardwareExp2::of(fmaf(x, p.c, shift));
           if (is_masked && !rows.holds(e / 2, 8 * j + e % 2)) x = 0.0F;
         }
       }

@@ -143,11 +143,21 @@ struct BwdLoader : BwdStream<Shape, false> {
     const KeyReach reach(p.problem, work.queries, work.keys);
     work.begin = max(reach.begin, -limit);
     work.reach = min(reach.reach, limit);
-    const BwdRowTiles rows(work, work.key, work.key + Shape::Bc);
+    work.diagonal = p.problem.mask == Mask::none
+                        ? work.keys - work.queries  // the last query's is the last key
+                        : diagonal_of(p.problem, work.queries, work.keys);
+    const BwdRowTiles rows = bwd_tiles_by_mask(work, work.key, work.key + Shape::Bc);
     work.first = rows.first;
     work.past = rows.past;
     work.count = work.key < work.keys ? 1 : 0;
+    if (p.sums.row_tiles == nullptr) return;
+    read_again();
+    const BwdSeen seen = p.sums.row_tiles[work.request * p.key_tiles + work.key / Shape::Bc];
+    work.first = seen.first;
+    work.past = seen.past;
   }
+  /// Nothing that was read or written before is kept in a register, of which the thread has few.
+  static __device__ __forceinline__ void read_again() { asm volatile("" ::: "memory"); }
 };
 
 /// The thread that loads V and dO.

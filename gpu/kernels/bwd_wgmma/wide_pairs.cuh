@@ -218,7 +218,7 @@ struct BwdPairGroup : BwdWideGroup<Shape> {
     }
   }
   __device__ __forceinline__ bool sees_all(const BwdWork& work, int row) const {
-    return p.key_mask == nullptr && bwd_sees_all(work, work.key, Bc, row);
+    return p.key_mask == nullptr && bwd_sees_all(p, work, work.key, Bc, row);
   }
   __device__ __forceinline__ BwdSeenKeys seen_keys(const BwdWork& work, int row) const {
     BwdSeenKeys keys;
@@ -227,8 +227,13 @@ struct BwdPairGroup : BwdWideGroup<Shape> {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int m = row + row_of() + 8 * h;
-      const int first = m + work.begin;
-      const int past = m < work.queries ? min(work.keys, m + work.reach) : first;
+      int first = m + work.begin;
+      int past = m < work.queries ? min(work.keys, m + work.reach) : first;
+      if (p.sums.keys_of_rows != nullptr && m < work.queries) {
+        const BwdSeen seen = p.sums.keys_of_rows[std::int64_t{work.request} * p.queries + m];
+        first = seen.first;
+        past = seen.past;
+      }
       keys.first[h] = first - column;
       keys.count[h] = static_cast<unsigned>(max(0, past - first));
     }
