@@ -44,6 +44,9 @@ std::optional<std::string> PythonLimits::why_not(const Problem& p) const {
                        fmt::join(*window_rights, " or "));
   }
   if (p.bias != Bias::none && !is_among(p.bias, biases)) return "a bias that is shared otherwise";
+  if (p.bias != Bias::none && !is_among(p.element_type, bias_types)) {
+    return fmt::format("beside a bias it takes no {}", format_of(p.element_type).name);
+  }
   const bool are_corners_one = p.query_len == p.key_len && p.length_seed == 0;
   if (counts_from_top_left && p.slopes == Slopes::given && p.mask == Mask::none &&
       !are_corners_one) {
@@ -66,6 +69,9 @@ PythonLimits python_limits(const Json& says) {
                      .counts_from_top_left = says.at("alibi_corner") == "top_left"};
   for (const Json& shared : says.at("biases")) {
     takes.biases.push_back(problem_from_string("bias_" + shared.get<std::string>()).bias);
+  }
+  for (const Json& type : says.at("bias_types")) {
+    takes.bias_types.push_back(element_type_from_name(type.get<std::string>()));
   }
   if (const Json& rights = says.at("window_rights"); !rights.is_null()) {
     takes.window_rights = rights.get<std::vector<std::int64_t>>();

@@ -38,6 +38,22 @@ std::vector<PythonTensor> python_tensors(const Arguments& a) {
   return tensors;
 }
 
+std::vector<std::uint8_t> visible_pairs(const Problem& p) {
+  std::vector<std::uint8_t> pairs;
+  if (p.padding_seed == 0 && p.prefix_seed == 0 && p.document_seed == 0 && p.list_seed == 0) {
+    return pairs;
+  }
+  pairs.reserve(static_cast<std::size_t>(p.batch * p.query_len * p.key_len));
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t query = 0; query < p.query_len; ++query) {
+      for (std::int64_t key = 0; key < p.key_len; ++key) {
+        pairs.push_back(p.sees(b, query, key) ? 1 : 0);
+      }
+    }
+  }
+  return pairs;
+}
+
 Json python_indices(const Arguments& a) {
   const std::int64_t batch = a.problem.batch;
   const PageTable& table = a.page_table;

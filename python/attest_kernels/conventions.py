@@ -174,7 +174,7 @@ class Convention:
 
     def modifications(self):
         """Those of its operation that it has parameters for, windows apart."""
-        return [role for role in ("softcap", "sinks", "slopes", "bias") if role in self.names]
+        return [role for role in ("softcap", "sinks", "slopes", *modifications.OF_PAIRS) if role in self.names]
 
     def parameters(self):
         """Arrays, with their layout, and flags."""

@@ -25,7 +25,7 @@ def drawn(batch, heads, kv_heads, queries, keys, dim):
     return {name: draw.standard_normal(shape).astype(numpy.float16).astype(numpy.float64) for name, shape in shapes.items()}
 
 
-def _weights(q, k, causal, scale, *, corner="bottom_right", softcap=None, window=(-1, -1), sinks=None, slopes=None, bias=None):
+def _weights(q, k, causal, scale, *, corner="bottom_right", softcap=None, window=(-1, -1), sinks=None, slopes=None, bias=None, mask=None):
     """(P, LSE) of heads that are as many. `causal`: None or a corner; `corner`: that of a window and of slopes under no mask."""
     queries, keys = q.shape[2], k.shape[2]
     scores = q @ k.swapaxes(2, 3) * scale
@@ -33,6 +33,7 @@ def _weights(q, k, causal, scale, *, corner="bottom_right", softcap=None, window
     distance = numpy.arange(keys) - numpy.arange(queries)[:, None] - (keys - queries if (causal or corner) == "bottom_right" else 0)
     scores = scores if slopes is None else scores - slopes[:, None, None] * abs(distance)
     scores = scores if bias is None else scores + bias
+    scores = scores if mask is None else numpy.where(mask, scores, -numpy.inf)
     left, right = (math.inf if reach < 0 else reach for reach in window)
     visible = (distance >= -left) & (distance <= (0 if causal else right))
     scores = numpy.where(visible, scores, -numpy.inf)

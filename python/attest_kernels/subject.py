@@ -62,7 +62,8 @@ class Subject:
         def array(name, values):
             if not isinstance(values, numpy.ndarray):
                 return values
-            return self.framework.array(values, "fp32" if name in ("lse", "dlse", *modifications.ARRAYS) else format_name)
+            own = modifications.format_of(name) if name in modifications.ARRAYS else "fp32"
+            return self.framework.array(values, own if name in ("lse", "dlse", *modifications.ARRAYS) else format_name)
         arrays = {name: array(name, values) for name, values in given.items()}
         arrays.update({name: array(name, numpy.full(shape, math.nan)) for name, shape in shapes.items() if name not in given})
         made = convention.call(self.framework, arrays, causal, scale)
@@ -121,19 +122,23 @@ class Subject:
                      for name in ("query_len_multiple", "key_len_multiple")}
         masks = list(declared.get("masks") or self.masks(convention, answers))
         has_empty_rows = declared.get("empty_rows", True)
-        modified = [role for role in convention.modifications() if role != "bias" and answers(has=role)]
-        takes_bias = "bias" in convention.modifications() and has_empty_rows
-        biases = [shared for shared in modifications.SHARED if takes_bias and answers(has="bias", shared=shared)]
-        modified += ["bias"] * bool(biases)
+        # Of pairs: they may hide all of a row.
+        takes = [role for role in convention.modifications() if role not in modifications.OF_PAIRS or has_empty_rows]
+        types = [each for each in interpreter.types(types) if each == format_name or answers(type=each)]
+        biases = [shared for shared in modifications.SHARED if "bias" in takes and answers(has="bias", shared=shared)]
+        bias_types = [each for each in types if biases and answers(type=each, has="bias", shared=biases[0])]
+        modified = [role for role in takes if (bool(bias_types) if role == "bias" else answers(has=role))]
+        features = convention.features() + [role for role in modified if role != "mask"] + [*modifications.HIDING] * ("mask" in modified)
         described = {
             "name": declared.get("name", self.function.__name__),
             "operation": convention.operation,
             "summary": self.summary(),
-            "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
+            "types": types,
             "masks": masks,
             "window_rights": convention.window_rights(),
-            "features": convention.features() + modified,
+            "features": features,
             "biases": biases,
+            "bias_types": bias_types,
             "alibi_corner": convention.corner,
             "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
             **multiples,
