@@ -31,6 +31,7 @@ std::optional<std::string> PythonLimits::why_not(const Problem& p) const {
     return fmt::format("{} query heads and {} KV heads; as many of both", p.query_heads,
                        p.kv_heads);
   }
+  if (has_one_kv_head && p.kv_heads != 1) return "it takes one head of K";
   if (!takes_any_scale && p.scale != default_scale(p.head_dim)) {
     return "it has no parameter for the scale: 1 / sqrt(head_dim)";
   }
@@ -62,6 +63,7 @@ std::optional<std::string> PythonLimits::why_not(const Problem& p) const {
 
 PythonLimits python_limits(const Json& says) {
   PythonLimits takes{.is_grouped = says.at("grouped").get<bool>(),
+                     .has_one_kv_head = says.at("one_kv_head").get<bool>(),
                      .takes_any_scale = says.at("any_scale").get<bool>(),
                      .takes_no_keys = says.at("no_keys").get<bool>(),
                      .has_empty_rows = says.at("empty_rows").get<bool>(),

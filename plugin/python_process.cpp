@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/python_place.hpp"
 #include "core/base/python_worker.hpp"
+#include "core/operations/select.hpp"
 #include "plugin/python_tensors.hpp"
 
 namespace attest {
@@ -103,6 +104,7 @@ void PythonProcess::launch(const Arguments& a) {
   const Problem& p = a.problem;
   Json modified = Json::object();
   if (p.softcap > 0) modified["softcap"] = p.softcap;
+  if (p.operation == &select_operation) modified["top_k"] = p.top_k;
   bool is_causal = is_window(p.mask) ? p.window.right == 0 : p.mask != Mask::none;
   std::vector<std::uint8_t> pairs = visible_pairs(p);
   if (!pairs.empty()) {

@@ -33,7 +33,8 @@ std::vector<PythonTensor> python_tensors(const Arguments& a) {
                        .shape = {shape.begin(), shape.end()},
                        .bytes = bytes,
                        .is_output = tensor.role == TensorRole::output});
-    if (!tensor.is_strided && !tensor.is_of_pairs) tensors.back().shape.pop_back();
+    const bool is_list = tensor.rows == Rows::neither && tensor.role == TensorRole::output;
+    if (!tensor.is_strided && !tensor.is_of_pairs && !is_list) tensors.back().shape.pop_back();
   });
   return tensors;
 }

@@ -5,7 +5,7 @@ MASKS_WITHOUT_WINDOW = ("none", "causal_top_left", "causal_bottom_right")
 MASKS = (*MASKS_WITHOUT_WINDOW, "window_top_left", "window_bottom_right")
 CORNERS = ("top_left", "bottom_right")
 LAYOUTS = ("BHND", "BNHD")
-OPERATIONS = ("forward", "backward")
+OPERATIONS = ("forward", "backward", "select")
 
 
 def listed(name, values, allowed):
@@ -34,7 +34,8 @@ def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=N
     """Marks a function as a kernel and says what it takes.
 
     operation: forward, or backward: a function that gives O is judged by the gradients that its framework derives, PyTorch or JAX; one that takes do
-    (gradients.py) computes them itself, and is backward without saying so.
+    (gradients.py) computes them itself, and is backward without saying so; or select: a function that chooses keys (choices.py), as one with weights
+    and top_k is without saying so.
     types: of fp32, fp16, bf16. masks: of none, causal_top_left, causal_bottom_right, window_top_left, window_bottom_right. head_dims: those that it
     takes, any if not given. layout: BHND or BNHD, of its arrays. causal: the corner of its causal mask and its window. softcap, window, sinks,
     alibi_slopes, bias: the name of its parameter where that is unusual; False where what is called so (modifications.py) is something else. mask:

@@ -24,6 +24,7 @@ class Backward(conventions.Convention):
 
     operation = "backward"
     outputs = OUTPUTS
+    what = "gradients"
 
     def call(self, framework, given, causal, scale):
         """As conventions.Convention.call: {"dq", "dk", "dv"} in [B, H, N, D]. LSE, and delta = sum(do * o) - dlse if it is asked for, in fp32."""
@@ -69,6 +70,7 @@ class Autograd(conventions.Convention):
 
     operation = "gradient"
     outputs = OUTPUTS
+    what = "gradients"
 
     def call(self, framework, given, causal, scale):
         """As conventions.Convention.call: {"dq", "dk", "dv"} in [B, H, N, D]."""
