@@ -79,8 +79,8 @@ class Descriptor {
   }
 
   const char* operation() {
-    constexpr std::array<const char*, 3> names{nullptr, "forward", "combine"};
-    const std::size_t name = source_.below(4);
+    constexpr std::array<const char*, 4> names{nullptr, "forward", "combine", "select"};
+    const std::size_t name = source_.below(names.size() + 1);
     return name < names.size() ? names.at(name) : text();
   }
 

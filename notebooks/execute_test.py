@@ -1,9 +1,11 @@
 """Every notebook runs from top to bottom, from committed records alone, and is committed with the outputs of such a run."""
 
 import base64
+import os
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import nbformat
 
@@ -13,8 +15,8 @@ from attest_book.notebooks import NotebookFailed
 LARGEST = 2_400_000  # bytes of all notebooks
 
 
-def notebook_of(folder, *cells):
-    path = pathlib.Path(folder) / "planted.ipynb"
+def notebook_of(folder, *cells, name="planted"):
+    path = pathlib.Path(folder) / f"{name}.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
     return path
 
@@ -30,6 +32,31 @@ def changes(committed, made):
     before, after = (nbformat.read(path, as_version=4).cells for path in (committed, made))
     cells = [cell.id for cell, other in zip(before, after, strict=True) if cell != other]
     return [f"outputs of cell {name}" for name in cells] or ["the form of the file"]
+
+
+class Unrepeatable(Exception):
+    """Pickle calls it with what its base was given, one word, and gets no second exception."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} in {where}")
+
+
+class Unreadable:
+    """A notebook whose reader raises that."""
+
+    name, stem = "unreadable.ipynb", "unreadable"
+
+    def read(self):
+        raise Unrepeatable("nothing", "it")
+
+
+class Fatal:
+    """A notebook that ends the process that reads it."""
+
+    name, stem = "fatal.ipynb", "fatal"
+
+    def read(self):
+        os._exit(3)
 
 
 class Notebooks(unittest.TestCase):
@@ -81,6 +108,23 @@ class Notebooks(unittest.TestCase):
     def test_a_cell_that_raises_is_named(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(NotebookFailed, "planted.ipynb(.|\n)*ZeroDivision"):
             notebooks.make(notebook_of(folder, "1 / 0"), pathlib.Path(folder))
+
+    def test_a_failure_comes_back_from_the_process_that_ran_the_notebook_whatever_was_raised_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for planted, words in ((notebook_of(folder, "1 / 0"), "planted.ipynb(.|\n)*ZeroDivision"), (Unreadable(), "unreadable.ipynb(.|\n)*nothing in it"),
+                                   (Fatal(), "a process that ran notebooks died")):
+                with (self.subTest(words), mock.patch.object(notebooks, "named", lambda _, one=planted: [one]),
+                      self.assertRaisesRegex(NotebookFailed, words)):
+                    list(notebooks.make_all([], pathlib.Path(folder)))
+
+    def test_after_a_failure_those_that_wait_do_not_begin(self):
+        with tempfile.TemporaryDirectory() as folder:
+            others = [notebook_of(folder, "2", name=f"other_{number}") for number in range(4)]
+            planted, made = [notebook_of(folder, "1 / 0"), *others], pathlib.Path(folder) / "made"
+            with (mock.patch.object(notebooks, "named", lambda _: planted), mock.patch("os.cpu_count", lambda: 1),
+                  self.assertRaisesRegex(NotebookFailed, "planted.ipynb")):
+                list(notebooks.make_all([], made))
+            self.assertLess(len(list(made.iterdir())), len(others))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/select.hpp"
 
 namespace attest {
 namespace {
@@ -26,8 +27,7 @@ TEST(PluginProblem, EveryFieldOfAProblemReachesTheKernel) {
     // Formats and shapes of tensors say it.
     if (field.name.ends_with("_code") || field.name.ends_with("_scales")) continue;
     if (field.name == "scale_format") continue;
-    if (field.name == "top_k") continue;  // no plugin is asked for it
-    if (field.name == "bias") continue;   // its strides, too
+    if (field.name == "bias") continue;  // its strides, too
     EXPECT_FALSE(
         is_same(to_c(problem_having(field), nullptr), to_c(problem_with_other(field), nullptr)))
         << field.name;
@@ -121,6 +121,20 @@ TEST(PluginTensors, AKernelGetsTheTensorsOfItsOperation) {
   EXPECT_EQ(
       names_in(PluginTensors(arguments_of({.operation = &backward_operation, .bias = Bias::full}))),
       with_bias);
+}
+
+TEST(PluginTensors, AChoiceOfNoKeyHasNoListsButTheirCounts) {
+  using Names = std::vector<std::string>;
+  Arguments a = arguments_of(
+      {.operation = &select_operation, .batch = 2, .query_len = 3, .key_len = 5, .top_k = 4});
+  EXPECT_EQ(names_in(PluginTensors(a)), (Names{"q", "k", "weights", "keys", "counts", "scores"}));
+  const PluginTensors tensors(a);
+  const AttestRun run = run_with(tensors);
+  EXPECT_TRUE(std::ranges::equal(attest_tensor(&run, "keys")->shape,
+                                 std::vector<std::int64_t>{2, 1, 3, 4}));
+  EXPECT_TRUE(attest_is(attest_tensor(&run, "keys")->format, ATTEST_INT, 32));
+  a.problem.top_k = 0;
+  EXPECT_EQ(names_in(PluginTensors(a)), (Names{"q", "k", "weights", "counts"}));
 }
 
 TEST(PluginTensors, ATensorIsFoundByItsNameAndSaysWhatItIs) {

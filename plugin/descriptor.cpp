@@ -14,6 +14,7 @@
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
 #include "core/operations/forward.hpp"
+#include "core/operations/select.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/arguments.hpp"
 #include "plugin/claim.hpp"
@@ -58,7 +59,8 @@ const Operation& operation_of(const AttestKernel& kernel, const std::string& whe
   const std::string_view name =
       kernel.operation == nullptr ? "forward" : text_of(kernel.operation, longest_name + 1);
   std::vector<std::string_view> known;
-  for (const Operation* operation : {&forward_operation, &combine_operation, &backward_operation}) {
+  for (const Operation* operation :
+       {&forward_operation, &combine_operation, &backward_operation, &select_operation}) {
     if (operation->name == name) return *operation;
     known.push_back(operation->name);
   }
@@ -175,6 +177,13 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
     reject(where, "features", fmt::format("{:#x}", bits),
            fmt::format("ATTEST_NO_QUERIES or 0 for operation '{}'", operation.name));
   }
+  if (constexpr std::uint32_t of_select = ATTEST_NO_QUERIES | ATTEST_LENGTHS | ATTEST_PADDING;
+      operation.name == select_operation.name && (bits & ~of_select) != 0) {
+    reject(where, "features", fmt::format("{:#x}", bits),
+           fmt::format("a sum of ATTEST_NO_QUERIES, ATTEST_LENGTHS and ATTEST_PADDING for "
+                       "operation '{}'",
+                       operation.name));
+  }
   if (operation.name == backward_operation.name && (bits & ATTEST_VALUES_IN_KEYS) != 0) {
     reject(where, "features", fmt::format("{:#x}", bits),
            "no ATTEST_VALUES_IN_KEYS for operation 'backward': dK and dV would be one tensor");
@@ -221,10 +230,11 @@ std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::
   return std::max<std::int64_t>(given, 1);
 }
 
-/// What is compared first must be there: the first output.
+/// What is compared first must be there: the first output, and what says how far a list goes.
 std::vector<std::string> missing_outputs_of(const AttestKernel& kernel, const Operation& operation,
                                             const std::string& where) {
-  const std::span<const TensorSpec> may_be_missing = operation.outputs().subspan(1);
+  const std::size_t needed = operation.name == select_operation.name ? 2 : 1;
+  const std::span<const TensorSpec> may_be_missing = operation.outputs().subspan(needed);
   if (kernel.missing_output_count > may_be_missing.size() ||
       (kernel.missing_output_count > 0 && kernel.missing_outputs == nullptr)) {
     reject(where, "missing_output_count", fmt::format("{}", kernel.missing_output_count),

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/select.hpp"
 
 namespace attest {
 namespace {
@@ -370,6 +371,32 @@ TEST(Descriptor, AKernelMayGoBackWithTheMasksAndFeaturesOfAttention) {
   kernel.features = 0;
   kernel.pages = ATTEST_PAGES_TOO;
   EXPECT_THROW((void)info_of(kernel), InvalidInput);
+}
+
+TEST(Descriptor, AKernelMayChooseKeysAndLeaveOutTheirScoresAlone) {
+  AttestKernel kernel = silent();
+  kernel.operation = "select";
+  kernel.features = ATTEST_NO_QUERIES | ATTEST_LENGTHS | ATTEST_PADDING;
+  const char* missing = "scores";
+  kernel.missing_outputs = &missing;
+  kernel.missing_output_count = 1;
+  const KernelInfo info = info_of(kernel);
+  EXPECT_EQ(info.operation, &select_operation);
+  EXPECT_EQ(info.masks, std::vector{Mask::causal_top_left});
+  EXPECT_TRUE(info.features.no_queries && info.features.lengths && info.features.padding);
+  EXPECT_FALSE(info.gives(selecting::scores));
+  for (const char* const needed : {"keys", "counts"}) {
+    missing = needed;
+    EXPECT_TRUE(complaint_about(kernel).ends_with("; allowed: scores, each once")) << needed;
+  }
+  kernel.missing_output_count = 0;
+  for (const std::uint32_t other : {ATTEST_SOFTCAP, ATTEST_VALUE_DIM, ATTEST_DLSE, ATTEST_BIAS}) {
+    kernel.features = other;
+    EXPECT_TRUE(complaint_about(kernel).starts_with("'features' is ")) << other;
+  }
+  kernel.features = 0;
+  kernel.pages = ATTEST_PAGES_TOO;
+  EXPECT_TRUE(complaint_about(kernel).starts_with("'pages' is "));
 }
 
 TEST(Descriptor, AFirstRowOutsideOfItsTileIsTheKernelsFailure) {

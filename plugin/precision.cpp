@@ -10,9 +10,11 @@
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/merge_roundings.hpp"
+#include "core/attention/select_roundings.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/select.hpp"
 #include "plugin/arguments.hpp"
 #include "plugin/claim.hpp"
 
@@ -318,6 +320,19 @@ void require_fields_of_backward(AttestPrecision p, const std::string& where) {
   }
 }
 
+SelectRoundings select_roundings(AttestPrecision p, const std::string& where) {
+  const SelectRoundings result{
+      .score = accumulation_of(p.score_fused_terms, p.score_fraction_bits, "score", where)};
+  p.size = p.score_fused_terms = p.score_fraction_bits = 0;
+  if (!is_silent_from(0, p)) {
+    throw InvalidInput(
+        fmt::format("{}: a precision field of another operation is set; allowed: score_fused_terms "
+                    "and score_fraction_bits for operation 'select'",
+                    where));
+  }
+  return result;
+}
+
 BackwardRoundings backward_roundings(const AttestPrecision& p, const Problem& problem,
                                      const Plan& plan, const std::string& where) {
   require_fields_of_backward(p, where);
@@ -371,6 +386,7 @@ Roundings roundings_of(const AttestPrecision& p, const Problem& problem, const P
                        const std::string& where) {
   if (problem.operation == &combine_operation) return merge_roundings(p, problem, where);
   if (problem.operation == &backward_operation) return backward_roundings(p, problem, plan, where);
+  if (problem.operation == &select_operation) return select_roundings(p, where);
   return forward_roundings(p, problem, plan, where);
 }
 

@@ -9,9 +9,11 @@
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/merge_roundings.hpp"
+#include "core/attention/select_roundings.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/select.hpp"
 #include "plugin/claim.hpp"
 
 namespace attest {
@@ -129,6 +131,13 @@ Members members_of(const BackwardRoundings& how) {
   return members;
 }
 
+Members members_of(const SelectRoundings& how) {
+  const auto& [score] = how;
+  Members members;
+  add(members, "score", score);
+  return members;
+}
+
 /// What a kernel may say, and the members that it thereby changes and no others.
 struct Declaration {
   void (*say)(AttestPrecision&);
@@ -136,7 +145,7 @@ struct Declaration {
 };
 using P = AttestPrecision;
 
-/// Of all operations.
+/// Of all operations that have exponentials.
 const std::vector<Declaration> of_all{
     {[](P& p) { p.exp = ATTEST_EXP_FAST; }, {"exp.argument_error"}},
     {[](P& p) { p.flushes_subnormals = 1; }, {"flushes_subnormals"}},
@@ -214,6 +223,13 @@ const std::vector<Declaration> of_combine{
     {[](P& p) { p.divides_weights = 1; }, {"divides_weights"}},
 };
 
+const std::vector<Declaration> of_select{
+    {[](P& p) { p.score_fused_terms = 32, p.score_fraction_bits = 13; },
+     {"score.kind", "score.fused_terms", "score.fraction_bits", "score.sum_bits"}},
+    {[](P& p) { p.score_fused_terms = 16, p.score_fraction_bits = 25; },
+     {"score.kind", "score.fused_terms", "score.fraction_bits"}},
+};
+
 const std::vector<Declaration> of_backward_alone{
     {[](P& p) { p.product_fused_terms = 32, p.product_fraction_bits = 13; },
      {"product.kind", "product.fused_terms", "product.fraction_bits", "product.sum_bits"}},
@@ -263,8 +279,8 @@ Members declared(const Operation& operation, void (*say)(AttestPrecision&)) {
 }
 
 template <typename Type>
-void expect_all_can_be_said(const Operation& operation, std::vector<Declaration> declarations) {
-  declarations = joined(std::move(declarations), of_all);
+void expect_all_can_be_said(const Operation& operation,
+                            const std::vector<Declaration>& declarations) {
   const Members usual = declared<Type>(operation, [](AttestPrecision&) {});
   std::set<std::string> said;
   for (const Declaration& declaration : declarations) {
@@ -279,16 +295,22 @@ void expect_all_can_be_said(const Operation& operation, std::vector<Declaration>
 }
 
 TEST(PluginPrecision, EveryMemberOfAPrecisionPlanCanBeDeclared) {
-  expect_all_can_be_said<PrecisionPlan>(forward_operation, joined(of_forward, of_normalising));
+  expect_all_can_be_said<PrecisionPlan>(forward_operation,
+                                        joined(joined(of_forward, of_normalising), of_all));
 }
 
 TEST(PluginPrecision, EveryMemberOfTheRoundingsOfAMergeCanBeDeclared) {
-  expect_all_can_be_said<MergeRoundings>(combine_operation, joined(of_combine, of_normalising));
+  expect_all_can_be_said<MergeRoundings>(combine_operation,
+                                         joined(joined(of_combine, of_normalising), of_all));
 }
 
 TEST(PluginPrecision, EveryMemberOfTheRoundingsOfABackwardPassCanBeDeclared) {
-  expect_all_can_be_said<BackwardRoundings>(backward_operation,
-                                            joined(of_backward_as_well, of_backward_alone));
+  expect_all_can_be_said<BackwardRoundings>(
+      backward_operation, joined(joined(of_backward_as_well, of_backward_alone), of_all));
+}
+
+TEST(PluginPrecision, EveryMemberOfTheRoundingsOfAChoiceCanBeDeclared) {
+  expect_all_can_be_said<SelectRoundings>(select_operation, of_select);
 }
 
 TEST(PluginPrecision, ABackwardPassIsMeasuredInTilesOfItsPlanUnlessItSaysOtherwise) {
@@ -349,6 +371,16 @@ TEST(PluginPrecision, FieldsOfTheOtherOperationAreRefused) {
                     .starts_with("here: precision field 'product_fused_terms'"))
         << *of_other.changes.begin();
     EXPECT_TRUE(complaint(combine_operation, of_other).starts_with("here: precision field 'scale'"))
+        << *of_other.changes.begin();
+  }
+  for (const Declaration& of_other :
+       joined(joined(of_forward, of_combine), joined(of_normalising, of_backward_alone))) {
+    if (of_other.changes.contains("score.kind") || of_other.changes == of_select[1].changes) {
+      continue;
+    }
+    EXPECT_EQ(complaint(select_operation, of_other),
+              "here: a precision field of another operation is set; allowed: score_fused_terms "
+              "and score_fraction_bits for operation 'select'")
         << *of_other.changes.begin();
   }
   for (const Declaration& of_other : of_combine) {

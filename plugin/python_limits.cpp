@@ -31,6 +31,7 @@ std::optional<std::string> PythonLimits::why_not(const Problem& p) const {
     return fmt::format("{} query heads and {} KV heads; as many of both", p.query_heads,
                        p.kv_heads);
   }
+  if (has_one_kv_head && p.kv_heads != 1) return "it takes one head of K";
   if (!takes_any_scale && p.scale != default_scale(p.head_dim)) {
     return "it has no parameter for the scale: 1 / sqrt(head_dim)";
   }
@@ -44,6 +45,9 @@ std::optional<std::string> PythonLimits::why_not(const Problem& p) const {
                        fmt::join(*window_rights, " or "));
   }
   if (p.bias != Bias::none && !is_among(p.bias, biases)) return "a bias that is shared otherwise";
+  if (p.bias != Bias::none && !is_among(p.element_type, bias_types)) {
+    return fmt::format("beside a bias it takes no {}", format_of(p.element_type).name);
+  }
   const bool are_corners_one = p.query_len == p.key_len && p.length_seed == 0;
   if (counts_from_top_left && p.slopes == Slopes::given && p.mask == Mask::none &&
       !are_corners_one) {
@@ -59,6 +63,7 @@ std::optional<std::string> PythonLimits::why_not(const Problem& p) const {
 
 PythonLimits python_limits(const Json& says) {
   PythonLimits takes{.is_grouped = says.at("grouped").get<bool>(),
+                     .has_one_kv_head = says.at("one_kv_head").get<bool>(),
                      .takes_any_scale = says.at("any_scale").get<bool>(),
                      .takes_no_keys = says.at("no_keys").get<bool>(),
                      .has_empty_rows = says.at("empty_rows").get<bool>(),
@@ -66,6 +71,9 @@ PythonLimits python_limits(const Json& says) {
                      .counts_from_top_left = says.at("alibi_corner") == "top_left"};
   for (const Json& shared : says.at("biases")) {
     takes.biases.push_back(problem_from_string("bias_" + shared.get<std::string>()).bias);
+  }
+  for (const Json& type : says.at("bias_types")) {
+    takes.bias_types.push_back(element_type_from_name(type.get<std::string>()));
   }
   if (const Json& rights = says.at("window_rights"); !rights.is_null()) {
     takes.window_rights = rights.get<std::vector<std::int64_t>>();

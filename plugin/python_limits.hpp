@@ -13,11 +13,13 @@ namespace attest {
 
 /// Problems that a function of Python takes, beyond what KernelInfo says by itself.
 struct PythonLimits {
-  bool is_grouped = false, takes_any_scale = false, takes_no_keys = false, has_empty_rows = true;
+  bool is_grouped = false, has_one_kv_head = false, takes_any_scale = false, takes_no_keys = false,
+       has_empty_rows = true;
   bool needs_positive_scale = false;
   /// ALiBi's distance is that from the key of a query's own number, without a mask too.
   bool counts_from_top_left = false;
-  std::vector<Bias> biases{};  ///< that it takes besides none
+  std::vector<Bias> biases{};             ///< that it takes besides none
+  std::vector<ElementType> bias_types{};  ///< of Q, K and V that it takes beside a bias
   /// Right sides of its windows, -1: without an end; nothing: any.
   std::optional<std::vector<std::int64_t>> window_rights{};
   /// Heads and scores of all entries together, queries or keys, where more would take too long.

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/python_place.hpp"
 #include "core/base/python_worker.hpp"
+#include "core/operations/select.hpp"
 #include "plugin/python_tensors.hpp"
 
 namespace attest {
@@ -86,21 +87,35 @@ void PythonProcess::launch(const Arguments& a) {
   Json described = Json::object();
   std::vector<SharedBytes> shared;
   std::size_t end = 0;
+  const auto add = [&](std::string_view type, const std::vector<std::int64_t>& shape,
+                       SharedBytes one) {
+    described[one.name] = {{"type", type}, {"at", end}, {"shape", shape}};
+    one.at = end;
+    end = (end + one.bytes + tensor_alignment) / tensor_alignment * tensor_alignment;
+    shared.push_back(std::move(one));
+  };
   for (const PythonTensor& tensor : python_tensors(a)) {
-    described[tensor.name] = {
-        {"type", format_of(tensor.type).name}, {"at", end}, {"shape", tensor.shape}};
-    shared.push_back({.name = tensor.name,
-                      .here = tensor.here,
-                      .at = end,
-                      .bytes = tensor.bytes,
-                      .is_output = tensor.is_output});
-    end = (end + tensor.bytes + tensor_alignment) / tensor_alignment * tensor_alignment;
+    add(format_of(tensor.type).name, tensor.shape,
+        {.name = tensor.name,
+         .here = tensor.here,
+         .bytes = tensor.bytes,
+         .is_output = tensor.is_output});
   }
   const Problem& p = a.problem;
   Json modified = Json::object();
   if (p.softcap > 0) modified["softcap"] = p.softcap;
-  if (is_window(p.mask)) modified["window"] = {p.window.left, p.window.right};
-  const bool is_causal = is_window(p.mask) ? p.window.right == 0 : p.mask != Mask::none;
+  if (p.operation == &select_operation) modified["top_k"] = p.top_k;
+  bool is_causal = is_window(p.mask) ? p.window.right == 0 : p.mask != Mask::none;
+  std::vector<std::uint8_t> pairs = visible_pairs(p);
+  if (!pairs.empty()) {
+    add("bool", {p.batch, 1, p.query_len, p.key_len},
+        {.name = "mask",
+         .here = reinterpret_cast<std::byte*>(pairs.data()),
+         .bytes = pairs.size()});
+    is_causal = false;
+  } else if (is_window(p.mask)) {
+    modified["window"] = {p.window.left, p.window.right};
+  }
   (void)process_->call({{"causal", is_causal},
                         {"scale", p.scale},
                         {"modified", std::move(modified)},

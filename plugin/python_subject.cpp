@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "core/attention/fused_roundings.hpp"
+#include "core/attention/select_roundings.hpp"
 #include "core/base/error.hpp"
 #include "core/base/text.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/gradient.hpp"
+#include "core/operations/select.hpp"
 #include "core/run/registry.hpp"
 #include "plugin/judged_subject.hpp"
 #include "plugin/python_limits.hpp"
@@ -52,6 +54,7 @@ Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error)
     with_softcap(both.backward);
     return both;
   }
+  if (p.operation == &select_operation) return SelectRoundings{.score = products};
   PrecisionPlan forward = fused_precision(p, products);
   with_softcap(forward);
   return forward;

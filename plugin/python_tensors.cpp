@@ -33,9 +33,26 @@ std::vector<PythonTensor> python_tensors(const Arguments& a) {
                        .shape = {shape.begin(), shape.end()},
                        .bytes = bytes,
                        .is_output = tensor.role == TensorRole::output});
-    if (!tensor.is_strided && !tensor.is_of_pairs) tensors.back().shape.pop_back();
+    const bool is_list = tensor.rows == Rows::neither && tensor.role == TensorRole::output;
+    if (!tensor.is_strided && !tensor.is_of_pairs && !is_list) tensors.back().shape.pop_back();
   });
   return tensors;
+}
+
+std::vector<std::uint8_t> visible_pairs(const Problem& p) {
+  std::vector<std::uint8_t> pairs;
+  if (p.padding_seed == 0 && p.prefix_seed == 0 && p.document_seed == 0 && p.list_seed == 0) {
+    return pairs;
+  }
+  pairs.reserve(static_cast<std::size_t>(p.batch * p.query_len * p.key_len));
+  for (std::int64_t b = 0; b < p.batch; ++b) {
+    for (std::int64_t query = 0; query < p.query_len; ++query) {
+      for (std::int64_t key = 0; key < p.key_len; ++key) {
+        pairs.push_back(p.sees(b, query, key) ? 1 : 0);
+      }
+    }
+  }
+  return pairs;
 }
 
 Json python_indices(const Arguments& a) {

@@ -25,6 +25,11 @@ struct PythonTensor {
 /// [pages, heads, page_size, columns] where keys lie in pages.
 [[nodiscard]] std::vector<PythonTensor> python_tensors(const Arguments& arguments);
 
+/// Pairs [batch, 1, query_len, key_len] of which 1 says that a query sees the key, where more hides
+/// keys than a causal mask or a window: padding, a prefix, documents or lists; else empty. What all
+/// of that leaves, the mask too.
+[[nodiscard]] std::vector<std::uint8_t> visible_pairs(const Problem& problem);
+
 /// Starts of packed entries, and the pages of each, as python/attest_kernels/packed.py and paged.py
 /// read them; empty where there is neither.
 [[nodiscard]] Json python_indices(const Arguments& arguments);

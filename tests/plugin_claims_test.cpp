@@ -26,7 +26,8 @@ namespace {
 constexpr std::uint64_t cases = 300;
 
 const KernelInfo& kernel_named(const std::string& name) {
-  for (const char* const file : {"claims.so", "combine.so", "backward.so", "takes.so"}) {
+  for (const char* const file :
+       {"claims.so", "combine.so", "backward.so", "select.so", "takes.so"}) {
     (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / file);
   }
   const KernelInfo* const kernel = find_kernel(name, Executor::cpu);
@@ -112,7 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"documents", "within_bound"}, Claim{"lists", "within_bound"},
                     Claim{"dropout", "within_bound"}, Claim{"merge", "within_bound"},
                     Claim{"merge_without_lse", "outputs_written"},
-                    Claim{"gradient", "dk_within_bound"}),
+                    Claim{"gradient", "dk_within_bound"}, Claim{"select", "scores_belong_to_keys"},
+                    Claim{"select_without_scores", "outputs_written", "scores_*"}),
     [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });
 
 /// A campaign of one kernel of takes.so or combine.so.

@@ -36,6 +36,11 @@ cases=20 verify build/host_backward.so
 check "the backward example passes" is "$status" 0
 check "as a kernel of that operation" has "$out" my_backward
 
+cases=20 verify build/host_select.so
+check "the example that chooses keys passes" is "$status" 0
+check "as a kernel of that operation" has "$out" "my_select "
+check "by the laws of choices" has "$out" PASSED
+
 # A kernel that takes pages alone, in every command that takes kernels.
 cases=20 verify build/host_paged.so
 check "the paged example passes" is "$status" 0
@@ -66,7 +71,7 @@ check "and in nothing else" one_line "it needs K and V in pages"
 # What examples/plugin/README.md says of its wrong kernels: each command, and the lines that it shows.
 readme=$repository/examples/plugin/README.md
 mkdir -p out/plugin
-cp build/wrong_paged.so build/wrong_backward.so out/plugin
+cp build/wrong_paged.so build/wrong_backward.so build/wrong_select.so out/plugin
 shown_by_readme() {  # name of the shared object
   local lines=0 line command
   command=$(sed -n "s|^\$ ./attest \(verify --plugin out/plugin/$1\.so.*\)|\1|p" "$readme")
@@ -81,6 +86,7 @@ shown_by_readme() {  # name of the shared object
 }
 check "the README shows what is said of wrong_paged.so" shown_by_readme wrong_paged
 check "the README shows what is said of wrong_backward.so" shown_by_readme wrong_backward
+check "the README shows what is said of wrong_select.so" shown_by_readme wrong_select
 
 run list --plugin build/host_attention.so
 check "list shows its kernels" has "$out" "online softmax over key tiles"

@@ -14,14 +14,6 @@
 namespace attest {
 namespace {
 
-ElementType of_problem(const Problem& problem) {
-  return problem.element_type;
-}
-
-ElementType always_fp32(const Problem& /*problem*/) {
-  return ElementType::fp32;
-}
-
 /// No columns where it is not given.
 Shape lse_gradient_shape(const Problem& problem) {
   Shape shape = lse_shape(problem);
@@ -93,43 +85,28 @@ double flops(const Problem& problem) {
   return product_flops(problem, 3, 2);
 }
 
+constexpr TensorSpec bias_gradient() {
+  TensorSpec bias = whole_output("dbias", "dbias", bias_shape, fp32_format);
+  bias.is_of_pairs = true;
+  return bias;
+}
+
 constexpr std::array<TensorSpec, 15> tensors{
-    {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
-     {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
-     {.name = "v", .label = "V", .rows = Rows::keys, .shape = value_shape, .format = of_problem},
-     {.name = "o", .label = "O", .shape = output_shape, .format = of_problem},
-     {.name = "lse",
-      .label = "LSE",
-      .shape = lse_shape,
-      .format = always_fp32,
-      .is_strided = false},
-     {.name = "do", .label = "dO", .shape = output_shape, .format = of_problem},
-     {.name = "dlse",
-      .label = "dLSE",
-      .shape = lse_gradient_shape,
-      .format = always_fp32,
-      .is_strided = false},
+    {q_tensor,
+     k_tensor,
+     v_tensor,
+     {.name = "o", .label = "O", .shape = output_shape, .format = format_of_problem},
+     given_numbers("lse", "LSE", lse_shape),
+     do_tensor,
+     given_numbers("dlse", "dLSE", lse_gradient_shape),
      sinks_tensor,
      slopes_tensor,
      bias_tensor,
      dq_tensor,
      dk_tensor,
      dv_tensor,
-     {.name = "dsinks",
-      .label = "dsinks",
-      .role = TensorRole::output,
-      .rows = Rows::neither,
-      .shape = sinks_shape,
-      .format = always_fp32,
-      .is_strided = false},
-     {.name = "dbias",
-      .label = "dbias",
-      .role = TensorRole::output,
-      .rows = Rows::neither,
-      .shape = bias_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .is_of_pairs = true}}};
+     whole_output("dsinks", "dsinks", sinks_shape, fp32_format),
+     bias_gradient()}};
 
 }  // namespace
 

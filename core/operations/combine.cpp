@@ -1,7 +1,8 @@
 #include "core/operations/combine.hpp"
 
 #include <array>
-#include <limits>
+
+#include "core/operations/common_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -14,20 +15,8 @@ Shape partial_lse_shape(const Problem& problem) {
   return {problem.batch, problem.query_heads, problem.parts * problem.query_len, 1};
 }
 
-Shape merged_shape(const Problem& problem) {
-  return {problem.batch, problem.query_heads, problem.query_len, problem.head_dim};
-}
-
 ElementType partial_format(const Problem& problem) {
   return problem.partial_type;
-}
-
-ElementType output_format(const Problem& problem) {
-  return problem.element_type;
-}
-
-ElementType always_fp32(const Problem& /*problem*/) {
-  return ElementType::fp32;
 }
 
 /// A product and a sum an element of O_p.
@@ -36,25 +25,18 @@ double flops(const Problem& problem) {
   return 2.0 * static_cast<double>(shape[0] * shape[1] * shape[2] * shape[3]);
 }
 
+/// O has as many columns as O_p, whatever value_dim.
+constexpr TensorSpec merged_tensor() {
+  TensorSpec o = o_tensor;
+  o.shape = query_shape;
+  return o;
+}
+
 constexpr std::array<TensorSpec, 4> tensors{
     {{.name = "partial_o", .label = "O_p", .shape = partial_shape, .format = partial_format},
-     {.name = "partial_lse",
-      .label = "LSE_p",
-      .shape = partial_lse_shape,
-      .format = always_fp32,
-      .is_strided = false},
-     {.name = "o",
-      .label = "O",
-      .role = TensorRole::output,
-      .shape = merged_shape,
-      .format = output_format},
-     {.name = "lse",
-      .label = "LSE",
-      .role = TensorRole::output,
-      .shape = lse_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .absent = -std::numeric_limits<float>::infinity()}}};
+     given_numbers("partial_lse", "LSE_p", partial_lse_shape),
+     merged_tensor(),
+     lse_tensor}};
 
 }  // namespace
 

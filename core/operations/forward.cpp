@@ -6,18 +6,11 @@
 
 #include "core/inputs/score_operands.hpp"
 #include "core/operations/backward.hpp"
+#include "core/operations/common_tensors.hpp"
 #include "core/operations/score_tensors.hpp"
 
 namespace attest {
 namespace {
-
-ElementType of_problem(const Problem& problem) {
-  return problem.element_type;
-}
-
-ElementType always_fp32(const Problem& /*problem*/) {
-  return ElementType::fp32;
-}
 
 std::optional<InputIndex> holder_of_values(const Problem& problem) {
   return problem.values == Values::in_keys ? std::optional(forward::k) : std::nullopt;
@@ -38,30 +31,14 @@ void complete(const Problem& problem, Inputs& inputs) {
   }
 }
 
-constexpr std::array<TensorSpec, 8> tensors{
-    {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
-     {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
-     {.name = "v",
-      .label = "V",
-      .rows = Rows::keys,
-      .shape = value_shape,
-      .format = of_problem,
-      .part_of = holder_of_values},
-     sinks_tensor,
-     slopes_tensor,
-     bias_tensor,
-     {.name = "o",
-      .label = "O",
-      .role = TensorRole::output,
-      .shape = output_shape,
-      .format = of_problem},
-     {.name = "lse",
-      .label = "LSE",
-      .role = TensorRole::output,
-      .shape = lse_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .absent = -std::numeric_limits<float>::infinity()}}};
+constexpr TensorSpec values_tensor() {
+  TensorSpec v = v_tensor;
+  v.part_of = holder_of_values;
+  return v;
+}
+
+constexpr std::array<TensorSpec, 8> tensors{{q_tensor, k_tensor, values_tensor(), sinks_tensor,
+                                             slopes_tensor, bias_tensor, o_tensor, lse_tensor}};
 
 std::int64_t place_along(std::int64_t size, std::int64_t index) {
   return size == 1 ? 0 : index;

@@ -13,17 +13,7 @@ double flops(const Problem& problem) {
 }
 
 constexpr std::array<TensorSpec, 7> tensors{
-    {{.name = "q", .label = "Q", .shape = query_shape, .format = gradient_format},
-     {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = gradient_format},
-     {.name = "v",
-      .label = "V",
-      .rows = Rows::keys,
-      .shape = value_shape,
-      .format = gradient_format},
-     {.name = "do", .label = "dO", .shape = output_shape, .format = gradient_format},
-     dq_tensor,
-     dk_tensor,
-     dv_tensor}};
+    {q_tensor, k_tensor, v_tensor, do_tensor, dq_tensor, dk_tensor, dv_tensor}};
 
 }  // namespace
 

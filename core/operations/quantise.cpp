@@ -3,13 +3,11 @@
 #include <array>
 
 #include "core/attention/quantiser.hpp"
+#include "core/operations/common_tensors.hpp"
 
 namespace attest {
 namespace {
 
-ElementType number_format(const Problem& problem) {
-  return problem.element_type;
-}
 ElementType code_format(const Problem& problem) {
   return format_with(problem.codes.k, problem.element_type);
 }
@@ -29,20 +27,18 @@ double flops(const Problem& problem) {
 }
 
 constexpr std::array<TensorSpec, 3> tensors{
-    {{.name = "x", .label = "X", .rows = Rows::keys, .shape = key_shape, .format = number_format},
+    {{.name = "x",
+      .label = "X",
+      .rows = Rows::keys,
+      .shape = key_shape,
+      .format = format_of_problem},
      {.name = "codes",
       .label = "codes",
       .role = TensorRole::output,
       .rows = Rows::keys,
       .shape = key_shape,
       .format = code_format},
-     {.name = "scales",
-      .label = "scales",
-      .role = TensorRole::output,
-      .rows = Rows::neither,
-      .shape = shape_of_scales,
-      .format = scale_format,
-      .is_strided = false}}};
+     whole_output("scales", "scales", shape_of_scales, scale_format)}};
 
 }  // namespace
 

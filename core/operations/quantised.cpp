@@ -1,9 +1,9 @@
 #include "core/operations/quantised.hpp"
 
 #include <array>
-#include <limits>
 
 #include "core/attention/quantiser.hpp"
+#include "core/operations/common_tensors.hpp"
 
 namespace attest {
 namespace {
@@ -17,14 +17,8 @@ ElementType key_format(const Problem& problem) {
 ElementType value_format(const Problem& problem) {
   return format_with(problem.codes.v, problem.element_type);
 }
-ElementType output_format(const Problem& problem) {
-  return problem.element_type;
-}
 ElementType scale_format(const Problem& problem) {
   return format_of_scales(problem.codes);
-}
-ElementType always_fp32(const Problem& /*problem*/) {
-  return ElementType::fp32;
 }
 
 Shape query_scales(const Problem& problem) {
@@ -77,18 +71,8 @@ constexpr std::array<TensorSpec, 8> tensors{
       .rows = Rows::neither,
       .shape = value_scales,
       .format = scale_format},
-     {.name = "o",
-      .label = "O",
-      .role = TensorRole::output,
-      .shape = output_shape,
-      .format = output_format},
-     {.name = "lse",
-      .label = "LSE",
-      .role = TensorRole::output,
-      .shape = lse_shape,
-      .format = always_fp32,
-      .is_strided = false,
-      .absent = -std::numeric_limits<float>::infinity()}}};
+     o_tensor,
+     lse_tensor}};
 
 }  // namespace
 

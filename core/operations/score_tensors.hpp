@@ -3,13 +3,10 @@
 #include "core/attention/operation.hpp"
 #include "core/attention/shared_bias.hpp"
 #include "core/inputs/score_operands.hpp"
+#include "core/operations/common_tensors.hpp"
 
 // Tensors of score modifications, which attention and its gradients have in common.
 namespace attest {
-
-[[nodiscard]] inline ElementType format_of_scores(const Problem& /*problem*/) {
-  return ElementType::fp32;
-}
 
 /// No columns where there are none.
 [[nodiscard]] inline Shape sinks_shape(const Problem& problem) {
@@ -28,21 +25,21 @@ inline constexpr TensorSpec sinks_tensor{.name = "sinks",
                                          .label = "sinks",
                                          .rows = Rows::neither,
                                          .shape = sinks_shape,
-                                         .format = format_of_scores,
+                                         .format = fp32_format,
                                          .is_strided = false,
                                          .draw = drawn_sinks};
 inline constexpr TensorSpec slopes_tensor{.name = "slopes",
                                           .label = "slopes",
                                           .rows = Rows::neither,
                                           .shape = slopes_shape,
-                                          .format = format_of_scores,
+                                          .format = fp32_format,
                                           .is_strided = false,
                                           .draw = drawn_slopes};
 inline constexpr TensorSpec bias_tensor{.name = "bias",
                                         .label = "bias",
                                         .rows = Rows::neither,
                                         .shape = bias_shape,
-                                        .format = format_of_scores,
+                                        .format = fp32_format,
                                         .is_strided = false,
                                         .is_of_pairs = true,
                                         .draw = drawn_bias};

@@ -6,16 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/operations/common_tensors.hpp"
+
 namespace attest {
 namespace {
 
-ElementType of_problem(const Problem& problem) {
-  return problem.element_type;
-}
-ElementType always_fp32(const Problem& /*problem*/) {
-  return ElementType::fp32;
-}
-ElementType always_int32(const Problem& /*problem*/) {
+ElementType int32_format(const Problem& /*problem*/) {
   return ElementType::int32;
 }
 
@@ -52,34 +48,10 @@ double flops(const Problem& problem) {
 }
 
 constexpr std::array<TensorSpec, 6> tensors{
-    {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
-     {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
-     {.name = "weights",
-      .label = "weights",
-      .shape = lse_shape,
-      .format = always_fp32,
-      .is_strided = false},
-     {.name = "keys",
-      .label = "keys",
-      .role = TensorRole::output,
-      .rows = Rows::neither,
-      .shape = list_shape,
-      .format = always_int32,
-      .is_strided = false},
-     {.name = "counts",
-      .label = "counts",
-      .role = TensorRole::output,
-      .rows = Rows::neither,
-      .shape = count_shape,
-      .format = always_int32,
-      .is_strided = false},
-     {.name = "scores",
-      .label = "scores",
-      .role = TensorRole::output,
-      .rows = Rows::neither,
-      .shape = list_shape,
-      .format = always_fp32,
-      .is_strided = false}}};
+    {q_tensor, k_tensor, given_numbers("weights", "weights", lse_shape),
+     whole_output("keys", "keys", list_shape, int32_format),
+     whole_output("counts", "counts", count_shape, int32_format),
+     whole_output("scores", "scores", list_shape, fp32_format)}};
 
 }  // namespace
 

@@ -44,18 +44,10 @@ struct Head {
 };
 
 Head read_head(const QuantiseArguments& a, std::int64_t entry, std::int64_t head) {
-  const std::int64_t columns = a.problem.head_dim, rows = a.rows_of(entry);
-  Head result{entry, head, rows, {}, {}};
-  result.x.resize(static_cast<std::size_t>(rows * columns));
+  const EntryRows rows{a.stored_entry(entry), a.first_row(entry), a.rows_of(entry)};
+  Head result{entry, head, rows.count, {}, {}};
+  result.x = read_rows(a.x, a.x_strides, a.problem.element_type, rows, head, a.problem.head_dim);
   result.codes.resize(result.x.size());
-  const ElementType type = a.problem.element_type;
-  const auto size = static_cast<std::ptrdiff_t>(format_of(type).size_bytes);
-  for (std::int64_t n = 0; n < rows; ++n) {
-    const std::int64_t at = a.x_strides.offset(a.stored_entry(entry), head, a.first_row(entry) + n);
-    read_row(a.x, at * size, type,
-             std::span(result.x).subspan(static_cast<std::size_t>(n * columns),
-                                         static_cast<std::size_t>(columns)));
-  }
   return result;
 }
 

@@ -14,47 +14,42 @@
 namespace attest {
 namespace {
 
+EntryRows rows_of(const SelectArguments::Entry& entry) {
+  return {entry.at, entry.first, entry.count};
+}
+
 /// The rows of K of one entry, in fp32.
 class EntryKeys {
  public:
-  EntryKeys(const SelectArguments& a, std::int64_t b) : dim_(a.problem.head_dim) {
-    const SelectArguments::Entry rows = a.keys_of(b);
-    count_ = rows.count;
-    values_.resize(static_cast<std::size_t>(a.problem.kv_heads * count_ * dim_));
-    const ElementType type = a.problem.element_type;
-    const auto size = static_cast<std::ptrdiff_t>(format_of(type).size_bytes);
+  EntryKeys(const SelectArguments& a, std::int64_t b)
+      : dim_(a.problem.head_dim), rows_(rows_of(a.keys_of(b))) {
     for (std::int64_t h = 0; h < a.problem.kv_heads; ++h) {
-      for (std::int64_t key = 0; key < count_; ++key) {
-        read_row(a.k, a.k_strides.offset(rows.at, h, rows.first + key) * size, type,
-                 std::span(values_).subspan(static_cast<std::size_t>((h * count_ + key) * dim_),
-                                            static_cast<std::size_t>(dim_)));
-      }
+      heads_.push_back(read_rows(a.k, a.k_strides, a.problem.element_type, rows_, h, dim_));
     }
   }
-  [[nodiscard]] std::int64_t count() const { return count_; }
+  [[nodiscard]] std::int64_t count() const { return rows_.count; }
   [[nodiscard]] const float* row(std::int64_t h, std::int64_t key) const {
-    return values_.data() + (h * count_ + key) * dim_;
+    return heads_[static_cast<std::size_t>(h)].data() + key * dim_;
   }
 
  private:
-  std::int64_t dim_ = 0, count_ = 0;
-  std::vector<float> values_;
+  std::int64_t dim_;
+  EntryRows rows_;
+  std::vector<std::vector<float>> heads_;  ///< [count, head_dim] each
 };
 
 /// The heads of a query, in fp32.
 struct Query {
-  std::vector<float> q;        ///< [query_heads, head_dim]
-  std::vector<float> weights;  ///< [query_heads]
+  std::vector<std::vector<float>> q;  ///< [head_dim], of each query head
+  std::vector<float> weights;         ///< [query_heads]
 };
 
 Query read_query(const SelectArguments& a, const SelectArguments::Entry& rows, std::int64_t n) {
   const Problem& p = a.problem;
-  const auto size = static_cast<std::ptrdiff_t>(format_of(p.element_type).size_bytes);
-  Query query{std::vector<float>(static_cast<std::size_t>(p.query_heads * p.head_dim)), {}};
+  const EntryRows row{rows.at, rows.first + n, 1};
+  Query query;
   for (std::int64_t h = 0; h < p.query_heads; ++h) {
-    read_row(a.q, a.q_strides.offset(rows.at, h, rows.first + n) * size, p.element_type,
-             std::span(query.q).subspan(static_cast<std::size_t>(h * p.head_dim),
-                                        static_cast<std::size_t>(p.head_dim)));
+    query.q.push_back(read_rows(a.q, a.q_strides, p.element_type, row, h, p.head_dim));
     query.weights.push_back(a.weights[a.weights_strides.offset(rows.at, h, rows.first + n)]);
   }
   return query;
@@ -63,10 +58,10 @@ Query read_query(const SelectArguments& a, const SelectArguments::Entry& rows, s
 float score_of(const Problem& p, const Query& query, const EntryKeys& keys, std::int64_t key) {
   float score = 0;
   for (std::int64_t h = 0; h < p.query_heads; ++h) {
-    const float* const q = query.q.data() + h * p.head_dim;
+    const std::vector<float>& q = query.q[static_cast<std::size_t>(h)];
     const float* const k = keys.row(p.kv_head_of(h), key);
     float dot = 0;
-    for (std::int64_t d = 0; d < p.head_dim; ++d) dot = std::fma(q[d], k[d], dot);
+    for (std::size_t d = 0; d < q.size(); ++d) dot = std::fma(q[d], k[d], dot);
     float scaled = p.scale * dot;
     if (scaled < 0) scaled = 0;  // NaN stays
     score = std::fma(query.weights[static_cast<std::size_t>(h)], scaled, score);

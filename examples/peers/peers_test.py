@@ -1,5 +1,6 @@
 """Every function of this folder is called as its library wants to be. NumPy stands in for the libraries; where PyTorch and JAX are there, they are judged."""
 
+import contextlib
 import importlib.util
 import math
 import pathlib
@@ -11,7 +12,7 @@ from unittest import mock
 
 import numpy
 
-from attest_kernels import frameworks, probes, program, subject
+from attest_kernels import frameworks, modifications, probes, program, subject
 
 HERE = pathlib.Path(__file__).resolve().parent
 IS_THERE = {name: importlib.util.find_spec(name) is not None for name in ("torch", "jax")}
@@ -87,14 +88,34 @@ def sageattn(q, k, v, *, tensor_layout, is_causal, sm_scale):
     return probes.exact(q, k, v, None, sm_scale)[0]
 
 
+def scaled_dot_product_attention(q, k, v, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+    assert attn_mask is None or not is_causal
+    assert enable_gqa or q.shape[1] == k.shape[1]
+    which = {} if attn_mask is None else {"mask" if attn_mask.dtype == bool else "bias": attn_mask}
+    return probes.exact(q, k, v, "top_left" if is_causal else None, scale, **which)[0]
+
+
+def create_block_mask(sees, batch, heads, queries, keys, device):
+    return sees(batch, heads, numpy.arange(queries)[:, None], numpy.arange(keys))
+
+
+def flex_attention(q, k, v, block_mask, scale, enable_gqa, return_lse):
+    assert return_lse and (enable_gqa or q.shape[1] == k.shape[1])
+    return probes.exact(q, k, v, None, scale, mask=block_mask)
+
+
 def module(**what):
     return types.SimpleNamespace(**what)
 
 
 OPERATORS = {name: module(FwOp=name) for name in ("cutlass", "flash", "triton_splitk")}
 LIBRARIES = {
-    "torch": module(stack=numpy.stack, bfloat16="bf16", uint8="uint8", int32=numpy.int32, zeros=lambda size, **how: size,
+    "torch": module(cuda=module(is_available=lambda: False), nn=module(functional=module(scaled_dot_product_attention=scaled_dot_product_attention)),
+                    _dynamo=module(config=module()), compile=lambda function, dynamic: function, where=numpy.where, stack=numpy.stack, bfloat16="bf16", uint8="uint8", int32=numpy.int32, zeros=lambda size, **how: size,
                     arange=lambda end, **how: numpy.arange(end), clamp=numpy.clip),
+    "torch.nn": module(), "torch.nn.attention": module(SDPBackend=module(FLASH_ATTENTION=1, CUDNN_ATTENTION=2, EFFICIENT_ATTENTION=3),
+                                                       sdpa_kernel=lambda backend: contextlib.nullcontext()),
+    "torch.nn.attention.flex_attention": module(create_block_mask=create_block_mask, flex_attention=flex_attention),
     "flash_attn": module(), "flash_attn.cute": module(flash_attn_func=flash_attn_func, flash_attn_varlen_func=flash_attn_varlen_func),
     "fa3_fwd_interface": module(flash_attn_func=flash_attn_func, flash_attn_varlen_func=flash_attn_varlen_func),
     "flashinfer": module(single_prefill_with_kv_cache=single_prefill_with_kv_cache,
@@ -126,11 +147,14 @@ class Called(unittest.TestCase):
             self.assertEqual(len(functions), count)
             for function in functions:
                 declared = function.__attest_kernel__
-                convention = subject.convention_of(function, None, {})
-                for causal in ("", "bottom_right") if "causal" in convention.names else ("",):
-                    with self.subTest(function=function.__name__, causal=causal):
-                        drawn = probes.drawn(2, 4 if declared.get("grouped") else 2, 2, 5, 19, 16)
-                        self.assertLess(self.distance(convention, declared, drawn, causal), 1e-4)
+                convention = subject.convention_of(function, None, declared)
+                heads = 4 if declared.get("grouped") else 2
+                told = [{}, *({role: modifications.example(role, 2, heads, 5, 19, True, "heads")} for role in convention.modifications())]
+                for causal in ("", declared["causal"]) if "causal" in convention.names else ("",):
+                    for modified in told:
+                        with self.subTest(function=function.__name__, causal=causal, told=list(modified)):
+                            drawn = {**probes.drawn(2, heads, 2, 5, 19, 16), **modified}
+                            self.assertLess(self.distance(convention, declared, drawn, causal), 1e-4)
 
     @staticmethod
     def distance(convention, declared, drawn, causal):
@@ -138,7 +162,7 @@ class Called(unittest.TestCase):
         distances = [math.inf]
         for candidate in convention.candidates(declared):
             given, want = candidate.example(drawn, causal or None, 0.3)
-            arrays = {name: array if isinstance(array, list) else array.astype(numpy.float32) for name, array in given.items()}
+            arrays = {name: array if isinstance(array, list) or array.dtype == bool else array.astype(numpy.float32) for name, array in given.items()}
             try:
                 made = candidate.call(OfArrays(), arrays, bool(causal), 0.3)
             except (TypeError, ValueError, IndexError):
@@ -146,6 +170,9 @@ class Called(unittest.TestCase):
             lse = min((probes.distance(made["lse"] * base, want["lse"]) for base in (1, math.log(2))), default=0) if "lse" in made else 0
             distances.append(max(probes.distance(made["o"], want["o"]), lse))
         return min(distances)
+
+    def test_pytorch(self):
+        self.check("pytorch_attention", 7)
 
     def test_flash_attention_4(self):
         self.check("flash_attention_4", 3)
@@ -172,7 +199,8 @@ class Judged(unittest.TestCase):
 
     @unittest.skipUnless(IS_THERE["torch"], "PyTorch not installed")
     def test_pytorch(self):
-        self.judge("pytorch_attention.py:sdpa_picked")
+        for name in ("sdpa_picked", "sdpa_masked"):
+            self.judge(f"pytorch_attention.py:{name}")
 
     @unittest.skipUnless(IS_THERE["jax"], "JAX not installed")
     def test_jax(self):

@@ -1,4 +1,4 @@
-"""PyTorch: scaled_dot_product_attention by the backend that it picks and by each one, and flex_attention, eager and compiled.
+"""PyTorch: scaled_dot_product_attention by the backend that it picks and by each one, with attn_mask, and flex_attention, eager and compiled.
 
 Claimed: any scale, but flash and cuDNN give NaN for 0 and below (FINDINGS.md, P3), which is not asked for again here."""
 
@@ -8,7 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from attest_kernels import kernel
+from attest_kernels import kernel, known
 
 types = ["fp16", "bf16"] if torch.cuda.is_available() else ["fp32", "fp16", "bf16"]
 dims = [8, 64, 72, 96, 128, 256]
@@ -22,6 +22,15 @@ def sdpa(q, k, v, causal, scale):
 @takes
 def sdpa_picked(q, k, v, causal, scale):
     return sdpa(q, k, v, causal, scale)
+
+
+with_one_mask = known.with_one_mask(torch.nn.functional.scaled_dot_product_attention)
+
+
+@kernel(types=types, head_dims=dims, positive_scale=True, causal="top_left", layout="BHND", grouped=True, mask="mask")
+def sdpa_masked(q, k, v, causal, scale, bias=None, mask=None):
+    """attn_mask: a bias in each of its shapes, or booleans. A row that sees no key is 0 from PyTorch 2.5 on."""
+    return with_one_mask(q, k, v, causal, scale, q.shape[1] != k.shape[1], bias, mask)
 
 
 @takes

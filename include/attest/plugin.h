@@ -35,6 +35,13 @@
  * key that no row sees dK = dV = 0. dLSE, the gradient with respect to LSE, is 0 but for kernels that say ATTEST_DLSE, which get it
  * as a tensor in some calls.
  *
+ * Or ("select") it chooses the keys that sparse attention attends to: an indexer and its top-k. The score of key j for query i
+ * of an entry sums over all query heads, each with the key of its group,
+ *   s_j = sum_h weights_ih max(scale q_ih . k_j, 0),
+ * and the answer is the list of the min(top_k, n) keys of the largest scores of the n that i sees, in any order, each once, with
+ * their scores. A NaN counts as +infinity: max(NaN, 0) is NaN; of keys of one score any will do. A list goes on with keys of -1
+ * and scores of -infinity, and queries past their entry's length have a list, too, of 0 keys.
+ *
  * Memory. All pointers belong to Attest and are valid until the work of the call is done. In host memory for ATTEST_HOST, in
  * memory of the current CUDA device for ATTEST_CUDA. Inputs may only be read: in host memory their pages are read-only.
  * Outputs and scratch hold NaN on entry: write every element of outputs that are not among the missing_outputs, and assume
@@ -112,7 +119,7 @@ ATTEST_INLINE int attest_is(AttestFormat format, unsigned code, unsigned bits) {
 #define ATTEST_NO_QUERIES 16u /* query_len 0 */
 #define ATTEST_VALUES_IN_KEYS 32u /* V is the first value_dim columns of K, and lies there */
 #define ATTEST_DLSE 64u       /* backward: a tensor dlse; a call without one has a dLSE of 0 */
-/* Of forward, see "Scores" below. */
+/* Of forward, see "Scores" above. */
 #define ATTEST_SINKS 128u
 #define ATTEST_SLOPES 256u
 #define ATTEST_BIAS 512u
@@ -162,6 +169,7 @@ typedef struct AttestProblem {
   uint32_t unused;
   int64_t list_rows;       /* queries that share a list: queries [i list_rows, (i + 1) list_rows) of an entry have its list i */
   int64_t list_keys;       /* keys of an item: item j is the keys [j list_keys, (j + 1) list_keys) */
+  int64_t top_k;           /* select: keys to choose for a query; may be 0, or above key_len */
 } AttestProblem;
 
 #define ATTEST_INPUT 0u
@@ -201,6 +209,12 @@ typedef struct AttestProblem {
  * "combine" has o and lse, and instead of the others
  *   partial_o    [batch, query_heads, parts * query_len, head_dim]   partial_type; row p * query_len + i is query i of part p
  *   partial_lse  the same with 1 column                              fp32
+ * "select" has q and k, the input
+ *   weights      [batch, query_heads, query_len, 1]          fp32, of any sign
+ * and as outputs, which lie so whatever the lengths and are contiguous,
+ *   keys         [batch, 1, query_len, top_k]                int32; not there where top_k is 0
+ *   counts       [batch, 1, query_len, 1]                    int32: keys of a list before the first -1
+ *   scores       [batch, 1, query_len, top_k]                fp32; not there where top_k is 0
  *
  * Storage. ATTEST_STRIDED: element (b, h, n, d) lies where `strides` say. ATTEST_PACKED, with lengths: the entries of the batch
  * follow each other along the rows of a strided tensor [1, head, rows of all entries, column], and row n of entry b is row
@@ -320,7 +334,8 @@ typedef struct AttestPrecision {
   /* Of combine. */
   uint32_t divides_weights; /* 1: weights are divided by their sum; 0: the sum of weights times O_p is */
 
-  /* Of forward, from here on: the scores. Those of backward, too, are scale (but ATTEST_SCALE_IN_Q), score_*, softcap_error,
+  /* Of forward, from here on: the scores. Those of select are score_fused_terms and score_fraction_bits alone: its sum over heads
+   * is one of fp32, in any order, fused or not. Those of backward, too, are scale (but ATTEST_SCALE_IN_Q), score_*, softcap_error,
    * weight_format (of P before P^T dO), value_fused_terms and value_fraction_bits (of dQ, dK and dV) and lse_form (of the
    * exponent s - LSE: log2 where both are multiplied by log2 e apart). */
   uint32_t scale;             /* ATTEST_SCALE_AFTER_DOT, ... */
@@ -388,13 +403,13 @@ typedef struct AttestKernel {
   const AttestFormat* element_types; /* element_type_count of ATTEST_FP32, ATTEST_FP16, ATTEST_BF16, at least one */
   size_t element_type_count;
   uint32_t masks;          /* set, at least one; of combine: ATTEST_NO_MASK */
-  uint32_t features;       /* set; 0: dense problems with at least one query */
+  uint32_t features;       /* set; 0: dense problems with at least one query; of select ATTEST_NO_QUERIES, _LENGTHS and _PADDING */
   const AttestPlan* plans; /* plan_count >= 1 of them, simplest first */
   size_t plan_count;
   /* Computes the outputs. NULL, or what went wrong: an error for a problem that was claimed to be supported is a failure. */
   const char* (*run)(const AttestRun* run);
 
-  const char* operation;            /* "forward", "combine" or "backward"; NULL: "forward" */
+  const char* operation;            /* "forward", "combine", "backward" or "select"; NULL: "forward" */
   const char* summary;              /* one line; NULL: none */
   const AttestPrecision* precision; /* NULL: all defaults */
   const char* unavailable;          /* why it cannot run on this machine: a library is missing; NULL: it can */
@@ -443,7 +458,7 @@ typedef struct AttestKernel {
   uint32_t spreads_hidden_nan;          /* 1: a NaN in a key or value that a row does not see may reach it, as 0 * NaN does;
                                            laws that plant a NaN are then not asked */
   uint32_t nan_rows_may_have_empty_lse; /* 1: LSE may be -infinity, not NaN, for a row that sees a NaN in Q or K */
-  const char* const* missing_outputs;   /* missing_output_count names of outputs that it does not write: "lse" */
+  const char* const* missing_outputs;   /* missing_output_count names of outputs that it does not write: "lse"; of select "scores" */
   size_t missing_output_count;
 
   /* K and V in pages. */

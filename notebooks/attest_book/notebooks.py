@@ -1,9 +1,11 @@
 """Runs notebooks from top to bottom, makes an HTML file of each, in the look of all reports, and stores outputs in the notebooks."""
 
 import concurrent.futures
+import multiprocessing
 import os
 import pathlib
 import re
+import traceback
 
 import nbclient
 import nbformat
@@ -95,9 +97,32 @@ def make(path, folder, stored_in=None):
     return target
 
 
+def attempt(path, folder, stored_in):
+    """(the page, None), or (None, why there is none). Raises nothing: an exception that pickle does not bring back whole breaks a pool of processes,
+    and takes what it said with it."""
+    try:
+        return make(path, folder, stored_in), None
+    except NotebookFailed as error:
+        return None, str(error)
+    except Exception:  # whatever the libraries raise
+        return None, f"{path.name}: {traceback.format_exc()}"
+
+
 def make_all(names, folder, stored_in=None):
-    """One process a notebook at a time, as many as there are cores; yields the pages as they are finished."""
+    """One process a notebook at a time, as many as there are cores; yields the pages as they are finished. Raises the first NotebookFailed; what has
+    not begun by then does not begin.
+
+    Processes are spawned: a copy of this one would have the locks of its threads, those of ZeroMQ among them, as they just were, and nobody to open
+    them."""
     folder.mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(make, path, folder, stored_in) for path in named(names)]):
-            yield done.result()
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        try:
+            for done in concurrent.futures.as_completed([pool.submit(attempt, path, folder, stored_in) for path in named(names)]):
+                page, why = done.result()
+                if why:
+                    raise NotebookFailed(why)
+                yield page
+        except concurrent.futures.process.BrokenProcessPool:
+            raise NotebookFailed("a process that ran notebooks died, for want of memory perhaps") from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

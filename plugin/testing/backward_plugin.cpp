@@ -6,14 +6,11 @@
 #include <cstdint>
 
 #include "plugin/testing/attention_ways.hpp"
+#include "plugin/testing/host_kernel.hpp"
 
 namespace {
 
-/// A row of one of the tensors.
-float* row(const AttestRun& run, const char* name, std::int64_t b, std::int64_t h, std::int64_t n) {
-  const AttestTensor& t = *attest_tensor(&run, name);
-  return static_cast<float*>(t.data) + attest_offset(&t, b, h, n);
-}
+using host_kernel::row;
 
 float dot(const float* x, const float* y, std::int64_t n) {
   float sum = 0;
@@ -69,19 +66,7 @@ const char* run(const AttestRun* given) {
 }
 
 AttestKernel described(const char* name) {
-  static const AttestFormat types[] = {ATTEST_FP32};
-  static const AttestPlan plans[] = {{nullptr, 0}};
-  AttestKernel kernel{};
-  kernel.size = sizeof kernel;
-  kernel.operation = "backward";
-  kernel.name = name;
-  kernel.element_types = types;
-  kernel.element_type_count = 1;
-  kernel.masks = ATTEST_NO_MASK;
-  kernel.plans = plans;
-  kernel.plan_count = 1;
-  kernel.run = run;
-  return kernel;
+  return host_kernel::described("backward", name, run);
 }
 
 }  // namespace

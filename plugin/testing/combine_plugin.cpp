@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "plugin/testing/host_kernel.hpp"
+
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -62,21 +64,10 @@ const char* run(const AttestRun* run) {
 }
 
 AttestKernel described(const char* name, const Ways& ways) {
-  static const AttestFormat types[] = {ATTEST_FP32};
-  static const AttestPlan plans[] = {{nullptr, 0}};
-  AttestKernel kernel{};
-  kernel.size = sizeof kernel;
-  kernel.operation = "combine";
-  kernel.name = name;
-  kernel.element_types = types;
-  kernel.element_type_count = 1;
-  kernel.masks = ATTEST_NO_MASK;
+  AttestKernel kernel = host_kernel::described("combine", name, run);
   kernel.features = ATTEST_NO_QUERIES;
-  kernel.plans = plans;
-  kernel.plan_count = 1;
-  kernel.partial_types = types;
-  kernel.partial_type_count = 1;
-  kernel.run = run;
+  kernel.partial_types = kernel.element_types;
+  kernel.partial_type_count = kernel.element_type_count;
   kernel.user_data = const_cast<Ways*>(&ways);
   return kernel;
 }

@@ -54,15 +54,26 @@ def _from_dlpack(array, name):
     return Host(values.copy(), FORMATS[found[0]])  # the capsule, and so the memory, ends here
 
 
-def on_host(array, name):
-    """The values of `array`, which is `name` in a message. Raises TypeError with one line for what is no array of floating-point numbers."""
+def _copied_to_host(array):
+    """A framework's array in memory of the host; anything else as it is."""
     package = type(array).__module__.partition(".")[0]
     if package == "torch":
-        array = array.detach().cpu().resolve_neg().resolve_conj()
-    elif package == "cupy":
-        array = array.get()
-    elif package in ("jax", "jaxlib"):
-        array = numpy.asarray(array)
+        return array.detach().cpu().resolve_neg().resolve_conj()
+    if package == "cupy":
+        return array.get()
+    return numpy.asarray(array) if package in ("jax", "jaxlib") else array
+
+
+def added(mask):
+    """What a mask of booleans, true for a key that is seen, adds to scores; a mask of numbers as it is."""
+    if str(getattr(mask, "dtype", "")).rpartition(".")[2] != "bool":
+        return mask
+    return numpy.where(numpy.asarray(_copied_to_host(mask)), numpy.float32(0), numpy.float32(-numpy.inf))
+
+
+def on_host(array, name):
+    """The values of `array`, which is `name` in a message. Raises TypeError with one line for what is no array of floating-point numbers."""
+    array = _copied_to_host(array)
     if isinstance(array, numpy.ndarray):
         format_name = FORMATS.get(array.dtype.name)
         if format_name is None:

@@ -68,7 +68,7 @@ def _modifiers(sinks, alibi_slopes, bias, q, k):
         if found[name].values.shape != wanted[1:2]:
             raise ValueError(f"{own} has shape {list(found[name].values.shape)}; allowed: [{wanted[1]}], a number for each query head")
     if bias is not None:
-        found["bias"] = host = arrays.on_host(bias, "bias")
+        found["bias"] = host = arrays.on_host(arrays.added(bias), "bias")
         shape = (1,) * (len(wanted) - host.values.ndim) + host.values.shape
         if len(shape) != len(wanted) or any(size not in (1, of) for size, of in zip(shape, wanted)):
             raise ValueError(f"bias has shape {list(host.values.shape)}; allowed: [{', '.join(map(str, wanted))}], batch, heads, queries and keys, "
@@ -165,7 +165,7 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
 
     What modifies scores is in units of natural logarithms. `sinks` [H]: the sum of a row has one more term, e^sink. `alibi_slopes` [H]: the score of
     query i and key j loses slope * |j - (i + Nk - Nq)|, or slope * |j - i| under a mask of the top left. `bias`: is added to scores, whatever the
-    layout [B, H, Nq, Nk] or what broadcasts to it; -infinity hides a key.
+    layout [B, H, Nq, Nk] or what broadcasts to it; -infinity hides a key, and so does False in a mask of booleans.
 
     Returns what was found: {"problem", "verdict", "rows", "outputs": [{"name", "elements", "error_over_bound", ...}]}."""
     __tracebackhide__ = True

@@ -117,6 +117,12 @@ class Modifications(unittest.TestCase):
             for made in wrong:
                 self.assertFalse(self.passes(made, **asked), made)
 
+    def test_a_mask_of_booleans_is_a_bias_that_hides(self):
+        seen = numpy.isfinite(self.bias)
+        hides = numpy.where(seen, numpy.float32(0), numpy.float32(-numpy.inf))
+        self.assertTrue(self.passes({"bias": hides}, bias=seen))
+        self.assertFalse(self.passes({"bias": hides}, bias=~seen))
+
     def test_a_bias_may_be_shared_along_any_axis(self):
         for of in (numpy.s_[:1], numpy.s_[:, :1], numpy.s_[:1, :1], numpy.s_[0], numpy.s_[0, 0], numpy.s_[:, :, :1], numpy.s_[:, :, :, 4:5]):
             self.assertTrue(self.passes({"bias": self.bias[of]}, bias=self.bias[of]), of)

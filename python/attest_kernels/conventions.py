@@ -34,9 +34,13 @@ def names_of(function):
         return []
 
 
-def signature_of(function, roles, arrays, flags=FLAGS):
+def _listed(names):
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def signature_of(function, roles, arrays, flags=FLAGS, first=("q", "k", "v")):
     """(roles of the parameters that are arrays of every case, in order; {role: own name} of `flags`, which are given by name). The first three whose
-    names say nothing are q, k and v. Raises NoConvention for a required parameter that nobody knows."""
+    names say nothing are `first`. Raises NoConvention for a required parameter that nobody knows."""
     name = getattr(function, "__name__", "function")
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -49,16 +53,16 @@ def signature_of(function, roles, arrays, flags=FLAGS):
         role = roles.get(parameter.name.lower())
         role = role if modifications.is_one(role, parameter) else None
         is_required, has_place = parameter.default is parameter.empty, parameter.kind is not parameter.KEYWORD_ONLY
-        if len(positional) < 3 and role in (None, "q", "k", "v") and has_place:
-            positional.append("qkv"[len(positional)])
+        if len(positional) < len(first) and role in (None, *first) and has_place:
+            positional.append(first[len(positional)])
         elif role in arrays and is_required and has_place:
             positional.append(role)
         elif role in flags:
             names.setdefault(role, parameter.name)
         elif is_required:
-            raise NoConvention(f"{name} asks for '{parameter.name}', which nobody knows; allowed besides q, k and v: {', '.join(sorted(roles))}")
-    if len(positional) < 3:
-        raise NoConvention(f"{name} has {len(positional)} parameters for q, k and v; allowed: three")
+            raise NoConvention(f"{name} asks for '{parameter.name}', which nobody knows; allowed besides {_listed(first)}: {', '.join(sorted(roles))}")
+    if len(positional) < len(first):
+        raise NoConvention(f"{name} has {len(positional)} parameters for {_listed(first)}; allowed: three")
     return tuple(positional), names
 
 
@@ -79,6 +83,8 @@ class Convention:
 
     operation = "forward"
     outputs = ("o",)
+    hiding = modifications.HIDING
+    what, off_by = "attention", "the largest number"
 
     def told(self, framework, given):
         """What a case says of scores, by role."""
@@ -92,6 +98,15 @@ class Convention:
     def is_grouped(self, given):
         heads = LAYOUTS[self.layout].index(1)
         return given["q"].shape[heads] != given["k"].shape[heads]
+
+    @staticmethod
+    def usual_heads(heads):
+        """Heads of Q and of K in most probes."""
+        return heads, heads
+
+    def distances(self, made, want):
+        """How far its outputs are from what is wanted, each by the largest number."""
+        return [probes.distance(made[name], want[name]) for name in self.outputs]
 
     def axes_of(self, role):
         return ROWS[self.lse_order] if role in ("lse", "dlse", "delta") else LAYOUTS[self.layout]
@@ -174,7 +189,7 @@ class Convention:
 
     def modifications(self):
         """Those of its operation that it has parameters for, windows apart."""
-        return [role for role in ("softcap", "sinks", "slopes", "bias") if role in self.names]
+        return [role for role in ("softcap", "sinks", "slopes", *modifications.OF_PAIRS) if role in self.names]
 
     def parameters(self):
         """Arrays, with their layout, and flags."""

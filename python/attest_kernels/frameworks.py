@@ -5,7 +5,7 @@ import sys
 
 import numpy
 
-NUMPY_TYPES = {"fp32": numpy.float32, "fp16": numpy.float16}
+NUMPY_TYPES = {"fp32": numpy.float32, "fp16": numpy.float16, "bool": numpy.bool_, "int32": numpy.int32}
 
 
 class NumPy:
@@ -58,7 +58,7 @@ class PyTorch:
 
     def __init__(self):
         self.torch = importlib.import_module("torch")
-        self.dtypes = {"fp32": self.torch.float32, "fp16": self.torch.float16, "bf16": self.torch.bfloat16}
+        self.dtypes = {"fp32": self.torch.float32, "fp16": self.torch.float16, "bf16": self.torch.bfloat16, "bool": self.torch.bool, "int32": self.torch.int32}
         self.plain = self.torch.Tensor
         self.device = "cuda" if self.torch.cuda.is_available() else "cpu"
         name = self.torch.cuda.get_device_name() if self.device == "cuda" else "the CPU"

@@ -7,7 +7,7 @@ import math
 from attest_kernels import conventions, modifications, probes
 
 DO = {"do": "do", "dout": "do", "d_o": "do", "grad_o": "do", "grad_out": "do", "grad_output": "do"}
-ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("return_lse", "sinks", "slopes", "bias")}, **DO,
+ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("return_lse", "sinks", "slopes", *modifications.OF_PAIRS)}, **DO,
          "delta": "delta", "dlse": "dlse", "grad_lse": "dlse", "dq": "dq", "dk": "dk", "dv": "dv"}
 GIVEN = ("o", "lse", "do", "delta", "dlse")
 OUTPUTS = ("dq", "dk", "dv")
@@ -24,6 +24,7 @@ class Backward(conventions.Convention):
 
     operation = "backward"
     outputs = OUTPUTS
+    what = "gradients"
 
     def call(self, framework, given, causal, scale):
         """As conventions.Convention.call: {"dq", "dk", "dv"} in [B, H, N, D]. LSE, and delta = sum(do * o) - dlse if it is asked for, in fp32."""
@@ -69,6 +70,7 @@ class Autograd(conventions.Convention):
 
     operation = "gradient"
     outputs = OUTPUTS
+    what = "gradients"
 
     def call(self, framework, given, causal, scale):
         """As conventions.Convention.call: {"dq", "dk", "dv"} in [B, H, N, D]."""

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import inspect
+import math
 import typing
 
 
@@ -10,8 +11,8 @@ import typing
 class Known:
     """`parameters`: roles besides q, k and v that it has, each with its own name. `translated`: makes of the library's function one that takes
     q, k, v and the roles by their own names; None: it is called as it is. `newer`: roles that some versions have. `softcap_error`: what its softcap errs
-    by over the cap. `not_asked`: parameters of which no case tells it, though problems have what they say: a mask of SDPA's is refused beside
-    is_causal and in another type than Q's; softcaps whose tanh nobody has read."""
+    by over the cap. `not_asked`: parameters of which no case tells it, though problems have what they say: softcaps whose tanh nobody has read, masks
+    of JAX, which leave weights to a row that sees no key."""
     package: str
     name: str
     layout: str
@@ -30,6 +31,23 @@ class Known:
     def left_out(self, function):
         """Names of `not_asked` that this version has, as far as Python knows its signature."""
         return [own for own in self.not_asked if has(function, [own])]
+
+
+def with_one_mask(function):
+    """PyTorch's scaled_dot_product_attention as a function that takes a bias in fp32 and a mask of booleans apart, true for a key that is seen. attn_mask is one
+    or the other, and refused beside is_causal: what a call has of the three becomes one."""
+    def scaled_dot_product_attention(q, k, v, causal, scale, grouped, bias=None, mask=None):
+        like = bias if mask is None else mask
+        if like is None:
+            return function(q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
+        torch = importlib.import_module("torch")
+        if causal:
+            query, key = (torch.arange(array.shape[2], device=like.device) for array in (q, k))
+            diagonal = key[None, :] <= query[:, None]
+            mask = diagonal if mask is None else mask & diagonal
+        told = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
+        return function(q, k, v, attn_mask=told, scale=scale, enable_gqa=grouped)
+    return scaled_dot_product_attention
 
 
 def _memory_efficient_attention(function):
@@ -53,8 +71,8 @@ def _single_prefill(function):
 _TANH_APPROX = 2.0 ** -11 + 4 * 2.0 ** -24
 _THEIR_NAMES = {"causal": "causal", "scale": "scale"}
 KNOWN = (
-    Known("torch", "scaled_dot_product_attention", "BHND", "top_left", {"causal": "is_causal", "scale": "scale", "grouped": "enable_gqa"},
-          not_asked=("attn_mask",)),
+    Known("torch", "scaled_dot_product_attention", "BHND", "top_left", {**_THEIR_NAMES, "grouped": "grouped", "bias": "bias", "mask": "mask"},
+          with_one_mask),
     Known("jax", "dot_product_attention", "BNHD", "top_left", {"causal": "is_causal", "scale": "scale"}, not_asked=("bias", "mask")),
     Known("flash_attn", "flash_attn_func", "BNHD", "bottom_right",
           {"causal": "causal", "scale": "softmax_scale", "return_lse": "return_attn_probs"},

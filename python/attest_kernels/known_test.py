@@ -9,7 +9,7 @@ from unittest import mock
 import numpy
 
 import attest_kernels
-from attest_kernels import conventions, frameworks, probes
+from attest_kernels import conventions, frameworks, modifications, probes
 from attest_kernels.testing import flash, modified
 from attest_kernels.testing.asking import described
 from attest_kernels.testing.functions import attend
@@ -27,7 +27,14 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise RuntimeError("as many heads")
     group = query.shape[1] // key.shape[1]
-    return attend(query, key.repeat(group, 1), value.repeat(group, 1), is_causal, scale, "top_left")[0]
+    bias = None
+    if attn_mask is not None:
+        if is_causal:
+            raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
+        if attn_mask.dtype not in (bool, numpy.float32, query.dtype):
+            raise RuntimeError(f"attn_mask in {attn_mask.dtype}")
+        bias = numpy.where(attn_mask, numpy.float32(0), numpy.float32(-numpy.inf)) if attn_mask.dtype == bool else attn_mask
+    return modified.attend(query, key.repeat(group, 1), value.repeat(group, 1), is_causal, scale, bias=bias, corner="top_left")[0]
 
 
 def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False):
@@ -62,7 +69,7 @@ def single_prefill_with_kv_cache(q, k, v, *, causal=False, kv_layout="NHD", sm_s
     return (swapped(o)[0], lse.T / numpy.float32(math.log(2))) if return_lse else swapped(o)[0]
 
 
-MODULES = {"torch": types.SimpleNamespace(stack=numpy.stack),
+MODULES = {"torch": types.SimpleNamespace(stack=numpy.stack, arange=numpy.arange, where=numpy.where),
            "xformers.ops.fmha.attn_bias": types.SimpleNamespace(LowerTriangularFromBottomRightMask=LowerTriangularFromBottomRightMask)}
 
 
@@ -91,6 +98,14 @@ class Known(unittest.TestCase):
     def test_pytorch(self):
         self.check(scaled_dot_product_attention, "torch._C._nn", "top_left")
         self.check(scaled_dot_product_attention, "torch._C._nn", "top_left", heads=(4, 2))
+
+    def test_a_mask_of_pytorch_is_a_bias_a_mask_of_booleans_or_both_and_holds_a_causal_one_too(self):
+        for shared in modifications.SHARED:
+            bias = modifications.example("bias", 2, 4, 5, 7, True, shared).astype(numpy.float32)
+            bias[..., ::3] = -numpy.inf
+            mask = modifications.example("mask", 2, 4, 5, 7, True, "full")
+            for given in ({"bias": bias}, {"mask": mask}, {"bias": bias, "mask": mask}):
+                self.check(scaled_dot_product_attention, "torch._C._nn", "top_left", heads=(4, 2), **given)
 
     def test_jax(self):
         self.check(dot_product_attention, "jax._src.nn.functions", "top_left")
@@ -137,7 +152,7 @@ class Known(unittest.TestCase):
         self.assertEqual((found["features"], found["softcap_error"]), (["softcap", "slopes"], 2.0 ** -11 + 2.0 ** -22))
         self.assertNotIn("not asked", found["convention"])
         self.assertNotIn("softcap_error", described(flash, "of_nobody"))
-        for function, module, names in ((scaled_dot_product_attention, "torch._C._nn", ("attn_mask",)),
+        for function, module, names in ((scaled_dot_product_attention, "torch._C._nn", ()),
                                         (dot_product_attention, "jax._src.nn.functions", ("bias", "mask")),
                                         (of_flash_attention_4(), "flash_attn.cute.interface", ()),  # of a version that has no softcap
                                         (memory_efficient_attention, "xformers.ops.fmha", ())):

@@ -1,5 +1,5 @@
-"""What of scores a function may take besides: a softcap, a window, learned sinks, slopes of ALiBi and a bias. Which parameters say it, and what they say
-of a case that has none."""
+"""What of scores a function may take besides: a softcap, a window, learned sinks, slopes of ALiBi, a bias and a mask of booleans. Which parameters say it,
+and what they say of a case that has none."""
 
 import inspect
 import math
@@ -9,17 +9,21 @@ import numpy
 NAMES = {"softcap": "softcap", "logits_soft_cap": "softcap", "window": "window", "window_size": "window", "window_left": "window_left",
          "window_right": "window_right", "sinks": "sinks", "sink": "sinks", "s_aux": "sinks", "alibi_slopes": "slopes", "slopes": "slopes",
          "bias": "bias", "attn_bias": "bias", "attn_mask": "bias"}
-ROLES = ("softcap", "window", "window_left", "window_right", "sinks", "slopes", "bias")
+DECLARED = {**NAMES, "mask": "mask"}  # what a declaration may name; a parameter that is called mask may be anything
+ROLES = ("softcap", "window", "window_left", "window_right", "sinks", "slopes", "bias", "mask")
 # What means none, for a parameter whose default is one of them; else it is told the first. A window is (left, right) keys beside the diagonal.
 NONE = {"softcap": (0.0, None), "window": ((-1, -1), (None, None), None), "window_left": (-1, None), "window_right": (-1, None),
-        "sinks": (-math.inf, None), "slopes": (0.0, None), "bias": (0.0, None)}
-ARRAYS = {"sinks": (0,), "slopes": (0,), "bias": (0, 1, 2, 3)}  # fp32: [H] twice, and [B or 1, H or 1, queries, keys]
+        "sinks": (-math.inf, None), "slopes": (0.0, None), "bias": (0.0, None), "mask": (True, None)}
+OF_PAIRS = ("bias", "mask")
+# [H] twice, [B or 1, H or 1, queries, keys], and [B, 1, queries, keys] with true for a key that a query sees.
+ARRAYS = {"sinks": (0,), "slopes": (0,), **{role: (0, 1, 2, 3) for role in OF_PAIRS}}
+HIDING = ("padding", "prefix", "documents", "lists")  # what of a problem such a mask says, by the names of core/attention/problem_field.hpp
 SHARED = {"full": (), "heads": (0,), "entries": (1,), "shared": (0, 1)}  # a bias, as problems name it: which of its axes have size 1
 
 
 def roles_with(roles, declared):
     """`roles` of names, with those that a function declares of its own: a parameter's name, or False where what is called so is something else."""
-    said = {role: declared[name] for name, role in NAMES.items() if name in declared}
+    said = {role: declared[name] for name, role in DECLARED.items() if name in declared}
     others = {name: role for name, role in roles.items() if role.partition("_")[0] not in said}  # a window's sides are the window
     return {**others, **{name.lower(): role for role, name in said.items() if name}}
 
@@ -54,18 +58,24 @@ def told(none, framework, given):
         values.update({role: reach for role, reach in zip(("window_left", "window_right"), given["window"]) if reach >= 0})
     for role, axes in ARRAYS.items():
         if role in given:
-            values[role] = framework.given(given[role].reshape(-1) if role != "bias" else given[role], axes)
+            values[role] = framework.given(given[role].reshape(-1) if role not in OF_PAIRS else given[role], axes)
         elif none.get(role) is not None:
-            shape = (given["q"].shape[1],) if role != "bias" else (1, 1, given["q"].shape[2], given["k"].shape[2])
-            values[role] = framework.given(framework.array(numpy.full(shape, none[role]), "fp32"), axes)
+            shape = (given["q"].shape[1],) if role not in OF_PAIRS else (1, 1, given["q"].shape[2], given["k"].shape[2])
+            values[role] = framework.given(framework.array(numpy.full(shape, none[role]), format_of(role)), axes)
         else:
             values[role] = None
     return values
 
 
+def format_of(role):
+    return "bool" if role == "mask" else "fp32"
+
+
 def example(role, batch, heads, queries, keys, is_one_sided, shared):
     """What a probe asks of this role."""
     draw = numpy.random.default_rng(9)
+    if role == "mask":
+        return draw.random((batch, 1, queries, keys)) < 0.7
     if role == "bias":
         return draw.standard_normal([1 if axis in SHARED[shared] else size for axis, size in enumerate((batch, heads, queries, keys))])
     return {"softcap": 2.0, "window": (2, -1 if is_one_sided else 1), "sinks": draw.standard_normal(heads), "slopes": draw.random(heads)}[role]

@@ -34,6 +34,11 @@ class Conventions(unittest.TestCase):
     def test_a_window_of_one_number_is_something_else(self):
         self.assertEqual(described(modified, "of_other_parameters")["masks"], ["none"])
 
+    def test_a_mask_of_booleans_is_declared_and_says_whatever_hides_keys(self):
+        found = described(modified, "of_booleans")
+        self.assertEqual(found["features"], ["bias", *modifications.HIDING])
+        self.assertEqual((found["types"], found["bias_types"]), (["fp32", "fp16"], ["fp32"]))
+        self.assertFalse({*modifications.HIDING} & {*described(modified, "of_other_parameters")["features"]})
 
     def test_a_declaration_counts_more_than_a_name_and_a_bias_may_hide_whole_rows(self):
         found = described(modified, "declared")
@@ -81,7 +86,7 @@ class Declarations(unittest.TestCase):
 class Verify(unittest.TestCase):
     def test_right_functions_pass(self):
         for function in (modified.right, modified.of_required_arrays, modified.of_local_attention, modified.of_whole_bias, modified.of_top_left,
-                         modified.declared):
+                         modified.declared, modified.of_booleans):
             report = attest_kernels.verify(function, cases=10, seed=6, jobs=1)  # a seed that shows each missing limit of PythonLimits
             self.assertTrue(report.passed, report.text)
 
@@ -89,10 +94,11 @@ class Verify(unittest.TestCase):
         self.assertEqual(attest_kernels.verify(modified.softcap_of_dot_products, cases=60, jobs=1).verdict, "failed")  # by a law that sets one
         for function, word in ((modified.window_from_top_left, " window_bottom_right "),
                                (modified.sinks_ignored, " sinks_given"), (modified.alibi_from_top_left, " slopes_given"),
-                               (modified.bias_is_scaled, " bias_")):
+                               (modified.bias_is_scaled, " bias_"), (modified.mask_turned_round, " (padding|prefix|documents|lists)"),
+                               (modified.mask_of_the_first_entry, "^b2 ")):
             report = attest_kernels.verify(function, cases=60, jobs=1)
             self.assertEqual(report.verdict, "failed", report.text)
-            self.assertIn(word, report.failures[0].problem)
+            self.assertRegex(report.failures[0].problem, word)
 
 
 if __name__ == "__main__":

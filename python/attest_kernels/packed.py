@@ -9,7 +9,7 @@ from attest_kernels import conventions, modifications
 
 NAMES = {"cu_seqlens_q": "query_starts", "cu_seqlens_k": "key_starts", "cu_seqlens_kv": "key_starts",
          "max_seqlen_q": "most_queries", "max_seqlen_k": "most_keys", "max_seqlen_kv": "most_keys"}
-NOT_TAKEN = ("o", "lse", "bias")  # which rows of a bias an entry has is no convention
+NOT_TAKEN = ("o", "lse", *modifications.OF_PAIRS)  # which rows of a bias an entry has is no convention
 ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in NOT_TAKEN}, **NAMES}
 FLAGS = (*conventions.FLAGS, "query_starts", "key_starts", "most_queries", "most_keys")
 ROWS = {"HT": (1, 0, 2), "TH": (0, 2, 1)}  # of LSE as [H, B, N] or [B, N, H] the order of axes that makes it [B, H, N]

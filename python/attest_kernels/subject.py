@@ -6,9 +6,9 @@ import math
 
 import numpy
 
-from attest_kernels import compiled, conventions, frameworks, gradients, interpreter, loading, modifications, packed, paged, probes
+from attest_kernels import choices, compiled, conventions, frameworks, gradients, interpreter, loading, modifications, packed, paged, probes
 
-OPERATIONS = ("forward", "backward", "gradient")  # backward: by hand where it takes do, else, as gradient, by its framework
+OPERATIONS = ("forward", "backward", "gradient", "select")  # backward: by hand where it takes do, else, as gradient, by its framework
 
 
 def sentence(error):
@@ -41,6 +41,8 @@ def convention_of(function, operation, declared):
     if gradients.takes_do(function):
         return gradients.by_hand(function, declared)
     names = conventions.names_of(function)
+    if operation == "select" or operation is None and choices.takes_top_k(names):
+        return choices.choice(function, declared)
     kind = packed if packed.takes_lengths(names) else paged if paged.takes_pages(names) else conventions
     return kind.attention(function, declared)
 
@@ -62,7 +64,8 @@ class Subject:
         def array(name, values):
             if not isinstance(values, numpy.ndarray):
                 return values
-            return self.framework.array(values, "fp32" if name in ("lse", "dlse", *modifications.ARRAYS) else format_name)
+            own = modifications.format_of(name) if name in modifications.ARRAYS else "fp32"
+            return self.framework.array(values, own if name in ("lse", "dlse", "weights", *modifications.ARRAYS) else format_name)
         arrays = {name: array(name, values) for name, values in given.items()}
         arrays.update({name: array(name, numpy.full(shape, math.nan)) for name, shape in shapes.items() if name not in given})
         made = convention.call(self.framework, arrays, causal, scale)
@@ -72,7 +75,8 @@ class Subject:
         """(How far the answer of a small problem is from the exact one: outputs that are not near, and the largest distance; its outputs; those wanted;
         the reason where there is no answer). `has`: a role of modifications; `shared`: which bias."""
         batch, kv_heads, queries, keys, dim = sizes
-        heads, scale = heads or kv_heads, dim ** -0.5 if scale is None else scale
+        heads, kv_heads = (heads, kv_heads) if heads else convention.usual_heads(kv_heads)
+        scale = dim ** -0.5 if scale is None else scale
         mask = (f"causal_{causal}" if causal else "none") + (f" with {has}" if has else "")
         self.notes(f"it answered a probe, b{batch} h{heads}/{kv_heads} q{queries} k{keys} d{dim} {mask} {format_name} in {convention.layout}")
         drawn = probes.drawn(batch, heads, kv_heads, queries, keys, dim)
@@ -83,7 +87,7 @@ class Subject:
             made = self.answer(convention, format_name, given, {name: one.shape for name, one in want.items()}, causal is not None, scale)
         except Exception as error:  # whatever a stranger's function raises
             return (len(convention.outputs), math.inf), {}, want, sentence(error)
-        distances = [probes.distance(made[name], want[name]) for name in convention.outputs]
+        distances = convention.distances(made, want)
         return (sum(not one < probes.NEAR for one in distances), max(distances)), made, want, ""
 
     def nearest(self, types):
@@ -121,23 +125,30 @@ class Subject:
                      for name in ("query_len_multiple", "key_len_multiple")}
         masks = list(declared.get("masks") or self.masks(convention, answers))
         has_empty_rows = declared.get("empty_rows", True)
-        modified = [role for role in convention.modifications() if role != "bias" and answers(has=role)]
-        takes_bias = "bias" in convention.modifications() and has_empty_rows
-        biases = [shared for shared in modifications.SHARED if takes_bias and answers(has="bias", shared=shared)]
-        modified += ["bias"] * bool(biases)
+        # Of pairs: they may hide all of a row.
+        takes = [role for role in convention.modifications() if role not in modifications.OF_PAIRS or has_empty_rows]
+        types = [each for each in interpreter.types(types) if each == format_name or answers(type=each)]
+        biases = [shared for shared in modifications.SHARED if "bias" in takes and answers(has="bias", shared=shared)]
+        bias_types = [each for each in types if biases and answers(type=each, has="bias", shared=biases[0])]
+        modified = [role for role in takes if (bool(bias_types) if role == "bias" else answers(has=role))]
+        features = convention.features() + [role for role in modified if role != "mask"] + [*convention.hiding] * ("mask" in modified)
+        is_grouped = declared["grouped"] if "grouped" in declared else answers(heads=2 * heads)
+        has_one_kv_head = convention.usual_heads(2) == (2, 1) and not is_grouped
         described = {
             "name": declared.get("name", self.function.__name__),
             "operation": convention.operation,
             "summary": self.summary(),
-            "types": [each for each in interpreter.types(types) if each == format_name or answers(type=each)],
+            "types": types,
             "masks": masks,
             "window_rights": convention.window_rights(),
-            "features": convention.features() + modified,
+            "features": features,
             "biases": biases,
+            "bias_types": bias_types,
             "alibi_corner": convention.corner,
             "head_dims": declared.get("head_dims") or self.head_dims(answers, taken),
             **multiples,
-            "grouped": declared["grouped"] if "grouped" in declared else answers(heads=2 * heads),
+            "grouped": is_grouped or has_one_kv_head,
+            "one_kv_head": has_one_kv_head,
             "any_scale": "scale" in convention.names,
             "missing": missing,
             "no_keys": any_length and answers(sizes=(batch, heads, queries, 0, dim)),
@@ -156,8 +167,7 @@ class Subject:
                     and not (has_window and role.startswith("window"))] + list(convention.not_asked)
         words = convention.words(self.probes) + (f"; not asked for {', '.join(left_out)}" if left_out else "")
         if far:
-            what = "gradients" if len(convention.outputs) > 1 else "attention"
-            words += f"; none came near exact {what}: this one is off by {error:.2g} of the largest number"
+            words += f"; none came near exact {convention.what}: this one is off by {error:.2g} of {convention.off_by}"
         return {**described, "convention": words}
 
     def summary(self):

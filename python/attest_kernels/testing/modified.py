@@ -70,6 +70,33 @@ def declared(q, k, v, causal=False, window=(-1, -1), learned=None, softcap=3.0, 
     return attend(q, k, v, causal, window=window, sinks=learned, bias=bias)
 
 
+def with_hidden(bias, mask):
+    """The bias, and -infinity where the mask of booleans says so."""
+    bias = numpy.float32(0) if bias is None else bias
+    return bias if mask is None else numpy.where(mask, bias, numpy.float32(-numpy.inf))
+
+
+@attest_kernels.kernel(mask="attn_mask")
+def of_booleans(q, k, v, causal=False, scale=None, attn_mask=None, bias=None):
+    """A mask of booleans, and a bias for which there must be as many numbers as Q's type has, those of fp32."""
+    if attn_mask is not None and attn_mask.dtype != bool:
+        raise TypeError("a mask of numbers")
+    if bias is not None and q.dtype != numpy.float32:
+        raise TypeError("a bias beside 16 bits")
+    return attend(q, k, v, causal, scale, bias=with_hidden(bias, attn_mask))
+
+
+@attest_kernels.kernel(mask="mask")
+def mask_turned_round(q, k, v, causal=False, scale=None, mask=None):
+    """True hides."""
+    return attend(q, k, v, causal, scale, bias=with_hidden(None, None if mask is None else ~mask))
+
+
+@attest_kernels.kernel(mask="mask")
+def mask_of_the_first_entry(q, k, v, causal=False, scale=None, mask=None):
+    return attend(q, k, v, causal, scale, bias=with_hidden(None, None if mask is None else mask[:1]))
+
+
 def of_other_parameters(q, k, v, mask=None, window_size=7, bias=None, sinks_=None):
     """No window: a size of tiles. No bias that is added: a row of numbers behind O. Sinks by another name."""
     return attend(q, k, v, sinks=sinks_)[0] + (0 if bias is None else bias)
