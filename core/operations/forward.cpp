@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "core/inputs/epilogue_operands.hpp"
 #include "core/inputs/score_operands.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/score_tensors.hpp"
@@ -38,7 +39,20 @@ void complete(const Problem& problem, Inputs& inputs) {
   }
 }
 
-constexpr std::array<TensorSpec, 8> tensors{
+/// No columns where there is none.
+Shape gate_shape(const Problem& problem) {
+  Shape shape = output_shape(problem);
+  if (problem.gate == Gate::none) shape[3] = 0;
+  return shape;
+}
+
+Shape residual_shape(const Problem& problem) {
+  Shape shape = output_shape(problem);
+  if (problem.residual == Residual::none) shape[3] = 0;
+  return shape;
+}
+
+constexpr std::array<TensorSpec, 10> tensors{
     {{.name = "q", .label = "Q", .shape = query_shape, .format = of_problem},
      {.name = "k", .label = "K", .rows = Rows::keys, .shape = key_shape, .format = of_problem},
      {.name = "v",
@@ -50,6 +64,18 @@ constexpr std::array<TensorSpec, 8> tensors{
      sinks_tensor,
      slopes_tensor,
      bias_tensor,
+     {.name = "gate",
+      .label = "gate",
+      .shape = gate_shape,
+      .format = of_problem,
+      .is_strided = false,
+      .draw = drawn_gate},
+     {.name = "residual",
+      .label = "residual",
+      .shape = residual_shape,
+      .format = of_problem,
+      .is_strided = false,
+      .draw = drawn_residual},
      {.name = "o",
       .label = "O",
       .role = TensorRole::output,
@@ -101,6 +127,16 @@ double forward::alibi_of(const Problem& problem, const Inputs& inputs, std::int6
   // 24 bits of the slope and as many of the distance: the product is exact.
   return -static_cast<double>(inputs[slopes_of(problem)].at(0, h, 0, 0)) *
          static_cast<double>(distance < 0 ? -distance : distance);
+}
+
+float forward::gate_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                       std::int64_t query, std::int64_t column) {
+  return problem.gate == Gate::none ? 1.0F : inputs[gate].at(b, h, query, column);
+}
+
+float forward::residual_of(const Problem& problem, const Inputs& inputs, std::int64_t b,
+                           std::int64_t h, std::int64_t query, std::int64_t column) {
+  return problem.residual == Residual::none ? 0.0F : inputs[residual].at(b, h, query, column);
 }
 
 bool forward::sees(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
