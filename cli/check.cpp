@@ -117,7 +117,8 @@ void add_check_command(CLI::App& app, Action& action) {
           "safetensors file: q, k, v [batch, heads, tokens, head_dim] and o, lse; or with do "
           "any of dq, dk, dv, where o and lse are what the backward pass was given; sinks and "
           "slopes [heads] and bias [batch or 1, heads or 1, queries, keys] where either pass has "
-          "them, and with do dsinks and dbias")
+          "them, and with do dsinks and dbias; gate and residual, shaped as o is, of a forward "
+          "pass")
       ->required();
   command.add_option(
       "--problem", options->question,

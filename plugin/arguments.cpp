@@ -94,7 +94,7 @@ struct Place {
   void (*put)(AttestProblem&, const Value&);
 };
 using P = AttestProblem;
-constexpr std::array<Place, 40> places{{{"operation", nowhere},
+constexpr std::array<Place, 42> places{{{"operation", nowhere},
                                         {"shared_keys", number<&P::shared_keys>},
                                         {"batch", number<&P::batch>},
                                         {"query_heads", number<&P::query_heads>},
@@ -133,7 +133,9 @@ constexpr std::array<Place, 40> places{{{"operation", nowhere},
                                         {"list_keys", number<&P::list_keys>},
                                         {"dropout", number<&P::dropout>},
                                         {"dropout_seed", number<&P::dropout_seed>},
-                                        {"dropout_offset", number<&P::dropout_offset>}}};
+                                        {"dropout_offset", number<&P::dropout_offset>},
+                                        {"gate", nowhere},
+                                        {"residual", nowhere}}};
 
 }  // namespace
 

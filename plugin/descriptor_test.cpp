@@ -83,8 +83,10 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   for (const std::string& output : missing_outputs) lists += output;
   claims.push_back(lists);
   const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
-               sinks, slopes, bias, prefix, documents, has_lists, dropout, ue8m0_scales] = features;
-  (void)ue8m0_scales;  // of codes
+               sinks, slopes, bias, prefix, documents, has_lists, dropout, ue8m0_scales, gate,
+               residual] = features;
+  // Of codes, and of epilogues, which no plugin is asked for.
+  for (const bool other : {ue8m0_scales, gate, residual}) (void)other;
   for (const bool flag : {no_queries,
                           value_dim,
                           values_in_keys,

@@ -56,7 +56,7 @@ Members members_of(const PrecisionPlan& plan) {
                scale_folded_into_q, score_scalings, value_scalings, softcap_error, exp,
                reference_lag, shifts_by_maximum, weight_format, sums_rounded_weights, rescale,
                blocks, splits, normaliser_chain, division_error, log_error, lse, merge,
-               partial_format, flushes_subnormals] = plan;
+               partial_format, rounds_before_epilogue, flushes_subnormals] = plan;
   Members members{{"weight_scale", number(weight_scale)},
                   {"promoted_keys", number(promoted_keys)},
                   {"scale_after_dot", number(scale_after_dot)},
@@ -81,7 +81,8 @@ Members members_of(const PrecisionPlan& plan) {
   add(members, "score_parts", score_parts);
   add(members, "value_parts", value_parts);
   add(members, "exp", exp);
-  // Of an operation that plugins do not compute.
+  // Of an operation that plugins do not compute, and of epilogues, which they are not asked for.
+  EXPECT_FALSE(rounds_before_epilogue);
   EXPECT_EQ(score_scalings + value_scalings, 0);
   return members;
 }

@@ -63,6 +63,9 @@ struct PrecisionPlan {
   LseForm lse = LseForm::natural;
   Merge merge = Merge::sums;                       ///< of key splits, when there are several
   ElementType partial_format = ElementType::fp32;  ///< O_p, stored between split and merge
+  /// O is rounded to its format before its gate and its residual are applied, and after each of
+  /// them: a launch of its own applies them. false: once, after both.
+  bool rounds_before_epilogue = false;
   /// fp32 results below 2^-126 become 0 (ftz), and so does V where its elements are that small.
   /// Elements of Q and K are taken as they are.
   bool flushes_subnormals = false;

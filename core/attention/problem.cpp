@@ -119,7 +119,16 @@ void take_away_seeds(Problem& problem) {
 
 bool has_modifications(const Problem& problem) {
   return problem.sinks != Sinks::none || problem.slopes != Slopes::none ||
-         problem.bias != Bias::none || problem.dropout > 0;
+         problem.bias != Bias::none || problem.dropout > 0 || has_epilogue(problem);
+}
+
+bool has_epilogue(const Problem& problem) {
+  return problem.gate != Gate::none || problem.residual != Residual::none;
+}
+
+void take_away_epilogue(Problem& problem) {
+  problem.gate = Gate::none;
+  problem.residual = Residual::none;
 }
 
 Shape query_shape(const Problem& problem) {

@@ -47,6 +47,19 @@ enum class Bias : int {
   shared    ///< [1, 1, queries, keys]
 };
 
+/// A number that each element of O is multiplied by: gated attention [Qiu et al., arXiv 2505.06708;
+/// Qwen3-Next].
+enum class Gate : int {
+  none,
+  given  ///< a tensor like O
+};
+
+/// A number that is added to each element of O, after the gate.
+enum class Residual : int {
+  none,
+  given  ///< a tensor like O
+};
+
 struct Operation;                          // core/attention/operation.hpp
 extern const Operation forward_operation;  // core/operations/forward.hpp
 
@@ -92,6 +105,12 @@ extern const Operation forward_operation;  // core/operations/forward.hpp
 /// names: block-sparse masks, trees, and the keys that an indexer chose. Queries [i list_rows, (i +
 /// 1) list_rows) of an entry share its list i, as all heads do; an item j of a list is the keys [j
 /// list_keys, (j + 1) list_keys). A list names an item at most once, in any order, or none.
+///
+/// Epilogues, of forward_operation. With a gate and a residual, both like O in shape and format, O
+/// = G A + R element by element, A being the O of all that stands above; without a gate G = 1,
+/// without a residual R = 0. G is the factor itself: whoever gates with a sigmoid has applied it.
+/// LSE is that without. A row that sees no key has A = 0, so that O = R, or 0. An element of O is
+/// no number where its own G or R is NaN or infinite, and no other element is.
 struct Problem {
   const Operation* operation = &forward_operation;  ///< what is computed; never null
   std::int64_t batch = 1;
@@ -124,6 +143,8 @@ struct Problem {
   std::int64_t list_rows = 1, list_keys = 1;  ///< queries that share a list, keys of an item
   float dropout = 0.0F;                       ///< probability of a weight to fall; 0: none does
   std::int64_t dropout_seed = 0, dropout_offset = 0;  ///< of the generator that says which fall
+  Gate gate = Gate::none;                             ///< an epilogue, as is the next
+  Residual residual = Residual::none;
 
   friend bool operator==(const Problem&, const Problem&) = default;
 
@@ -303,9 +324,13 @@ void take_away_lists(Problem& problem);
 /// lengths, padding, prefixes, documents and lists.
 void take_away_seeds(Problem& problem);
 
-/// True if scores, sums or weights are not those of plain attention: the softcap apart, which is a
-/// function of each score alone.
+/// True if scores, sums, weights or O itself are not those of plain attention: the softcap apart,
+/// which is a function of each score alone.
 [[nodiscard]] bool has_modifications(const Problem& problem);
+/// True if O has a gate or a residual.
+[[nodiscard]] bool has_epilogue(const Problem& problem);
+/// Makes O that of attention itself.
+void take_away_epilogue(Problem& problem);
 
 using Shape = std::array<std::int64_t, 4>;
 [[nodiscard]] Shape query_shape(const Problem& problem);

@@ -30,6 +30,8 @@ struct Features {
   bool lists = false;         ///< lists of the keys that queries see
   bool dropout = false;
   bool ue8m0_scales = false;  ///< scales that are powers of two, in a byte
+  bool gate = false;          ///< a number that each element of O is multiplied by
+  bool residual = false;      ///< a number that is added to each element of O
 };
 
 /// Kind of a field's value: the alternatives of FieldValue in their order.
@@ -42,8 +44,8 @@ using FieldMember =
     std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
                  float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
                  LseGradient Problem::*, Sinks Problem::*, Slopes Problem::*, Bias Problem::*,
-                 Code Codes::*, Scales Codes::*, ScaleFormat Codes::*,
-                 const Operation * Problem::*>;
+                 Gate Problem::*, Residual Problem::*, Code Codes::*, Scales Codes::*,
+                 ScaleFormat Codes::*, const Operation * Problem::*>;
 
 /// Form of a field in the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts
 /// stand in this order.

@@ -84,7 +84,7 @@ constexpr std::array<std::string_view, 2> names_of_sinks{"none", "given"};
 constexpr std::array<std::string_view, 5> names_of_biases{"none", "full", "heads", "entries",
                                                           "shared"};
 
-using FieldRows = std::array<ProblemField, 40>;
+using FieldRows = std::array<ProblemField, 42>;
 
 FieldRows make_rows() {
   static const std::vector<std::string_view> masks = names_of_masks();
@@ -462,6 +462,26 @@ FieldRows make_rows() {
        .example = "offset4",
        .is_axis = false,
        .belongs_to = goes_with_backward},
+      {.name = "gate",
+       .summary = "a number that each element of O is multiplied by: none, or a tensor like O",
+       .member = &Problem::gate,
+       .choices = names_of_sinks,
+       .prefix = "gate_",
+       .example = "gate_given",
+       .belongs_to = is_forward,
+       .feature =
+           FieldFeature{
+               .name = "gate", .flag = &Features::gate, .refusal = "applies no gate to O"}},
+      {.name = "residual",
+       .summary = "a number added to each element of O, after the gate: none, or a tensor like O",
+       .member = &Problem::residual,
+       .choices = names_of_sinks,
+       .prefix = "residual_",
+       .example = "residual_given",
+       .belongs_to = is_forward,
+       .feature = FieldFeature{.name = "residual",
+                               .flag = &Features::residual,
+                               .refusal = "adds no residual to O"}},
   }};
 }
 

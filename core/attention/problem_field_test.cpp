@@ -23,10 +23,10 @@ TEST(ProblemFields, AreTheMembersOfProblemOfItsWindowAndOfItsCodes) {
                                 softcap, length_seed, padding_seed, shared_keys, parts,
                                 partial_type, top_k, lse_gradient, codes, sinks, slopes, bias,
                                 prefix_seed, document_seed, list_seed, list_rows, list_keys,
-                                dropout, dropout_seed, dropout_offset] = problem;
+                                dropout, dropout_seed, dropout_offset, gate, residual] = problem;
   [[maybe_unused]] const auto& [left, right] = window;
   [[maybe_unused]] const auto& [q, k, v, q_scales, k_scales, v_scales, scale_format] = codes;
-  constexpr std::size_t members = 33, sides = 2, of_codes = 7;
+  constexpr std::size_t members = 35, sides = 2, of_codes = 7;
   EXPECT_EQ(problem_fields().size(), members - 2 + sides + of_codes);
   for (const ProblemField& field : problem_fields()) {
     EXPECT_NE(problem_with_other(field), problem_having(field)) << field.name;

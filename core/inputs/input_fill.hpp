@@ -20,6 +20,8 @@ enum Stream : std::uint64_t {
   stream_slopes,
   stream_bias,
   stream_operand_choice,
+  stream_gate,
+  stream_residual,
   stream_rest = 16
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "core/inputs/epilogue_operands.hpp"
 #include "core/inputs/score_operands.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/common_tensors.hpp"
@@ -37,8 +38,34 @@ constexpr TensorSpec values_tensor() {
   return v;
 }
 
-constexpr std::array<TensorSpec, 8> tensors{{q_tensor, k_tensor, values_tensor(), sinks_tensor,
-                                             slopes_tensor, bias_tensor, o_tensor, lse_tensor}};
+/// No columns where there is none.
+Shape gate_shape(const Problem& problem) {
+  Shape shape = output_shape(problem);
+  if (problem.gate == Gate::none) shape[3] = 0;
+  return shape;
+}
+
+Shape residual_shape(const Problem& problem) {
+  Shape shape = output_shape(problem);
+  if (problem.residual == Residual::none) shape[3] = 0;
+  return shape;
+}
+
+/// An operand of the epilogue, contiguous.
+constexpr TensorSpec epilogue_operand(std::string_view name, Shape (*shape)(const Problem&),
+                                      decltype(TensorSpec::draw) draw) {
+  return {.name = name,
+          .label = name,
+          .shape = shape,
+          .format = format_of_problem,
+          .is_strided = false,
+          .draw = draw};
+}
+
+constexpr std::array<TensorSpec, 10> tensors{
+    {q_tensor, k_tensor, values_tensor(), sinks_tensor, slopes_tensor, bias_tensor,
+     epilogue_operand("gate", gate_shape, drawn_gate),
+     epilogue_operand("residual", residual_shape, drawn_residual), o_tensor, lse_tensor}};
 
 std::int64_t place_along(std::int64_t size, std::int64_t index) {
   return size == 1 ? 0 : index;
@@ -78,6 +105,16 @@ double forward::alibi_of(const Problem& problem, const Inputs& inputs, std::int6
   // 24 bits of the slope and as many of the distance: the product is exact.
   return -static_cast<double>(inputs[slopes_of(problem)].at(0, h, 0, 0)) *
          static_cast<double>(distance < 0 ? -distance : distance);
+}
+
+float forward::gate_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
+                       std::int64_t query, std::int64_t column) {
+  return problem.gate == Gate::none ? 1.0F : inputs[gate].at(b, h, query, column);
+}
+
+float forward::residual_of(const Problem& problem, const Inputs& inputs, std::int64_t b,
+                           std::int64_t h, std::int64_t query, std::int64_t column) {
+  return problem.residual == Residual::none ? 0.0F : inputs[residual].at(b, h, query, column);
 }
 
 bool forward::sees(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,

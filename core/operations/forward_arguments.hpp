@@ -30,10 +30,12 @@ struct ForwardArguments {
   /// any (Arguments::entry_gap); otherwise null.
   const std::int32_t *query_lengths = nullptr, *key_lengths = nullptr;
   const std::uint8_t* key_mask =
-      nullptr;                    ///< [batch, key_len], 1: not hidden; null without padding
-  const float* sinks = nullptr;   ///< [query_heads]; null without sinks
-  const float* slopes = nullptr;  ///< [query_heads]; null without slopes
-  const float* bias = nullptr;    ///< element (0, 0, 0, 0); null without a bias
+      nullptr;                     ///< [batch, key_len], 1: not hidden; null without padding
+  const float* sinks = nullptr;    ///< [query_heads]; null without sinks
+  const float* slopes = nullptr;   ///< [query_heads]; null without slopes
+  const float* bias = nullptr;     ///< element (0, 0, 0, 0); null without a bias
+  const void* gate = nullptr;      ///< in O's format; null without a gate
+  const void* residual = nullptr;  ///< in O's format; null without a residual
   /// [batch]; null without a prefix.
   const std::int32_t* prefix_lengths = nullptr;
   /// [batch, query_len] and [batch, key_len]; null without documents.
@@ -41,7 +43,8 @@ struct ForwardArguments {
   KeyLists key_lists;    ///< not used without lists
   PageTable page_table;  ///< K and V lie in its pages where its page_size is not 0
   Strides q_strides, k_strides, v_strides, o_strides;
-  Strides bias_strides;  ///< 0 along a dimension that is shared
+  Strides bias_strides;                    ///< 0 along a dimension that is shared
+  Strides gate_strides, residual_strides;  ///< packed as O is
 
   ForwardArguments() = default;
   /// Names the tensors of `all`. Implicit: a kernel's launch function takes these where
@@ -75,6 +78,14 @@ struct ForwardArguments {
     if (problem.slopes == Slopes::given) {
       slopes = static_cast<const float*>(all[forward::slopes].data);
     }
+    if (problem.gate == Gate::given) {
+      gate = all[forward::gate].data;
+      gate_strides = all[forward::gate].strides;
+    }
+    if (problem.residual == Residual::given) {
+      residual = all[forward::residual].data;
+      residual_strides = all[forward::residual].strides;
+    }
     if (problem.bias == Bias::none) return;
     bias = static_cast<const float*>(all[forward::bias].data);
     bias_strides = all[forward::bias].strides;
@@ -104,6 +115,8 @@ struct ForwardArguments {
     if (sinks != nullptr) all[forward::sinks] = {sinks, {}};
     if (slopes != nullptr) all[forward::slopes] = {slopes, {}};
     if (bias != nullptr) all[forward::bias] = {bias, bias_strides};
+    if (gate != nullptr) all[forward::gate] = {gate, gate_strides};
+    if (residual != nullptr) all[forward::residual] = {residual, residual_strides};
     all[forward::o] = {o, o_strides};
     all[forward::lse] = {lse, strides_of(stored_shape(problem, forward::lse, {}), {})};
     return all;

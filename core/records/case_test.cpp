@@ -120,7 +120,7 @@ TEST(Case, AFaultyFileGetsOneLineThatNamesFileKeyValueAndWhatIsAllowed) {
       "partial_type, top_k, dlse, q_code, k_code, v_code, q_scales, k_scales, v_scales, "
       "scale_format, "
       "sinks, slopes, bias, prefix_seed, document_seed, list_seed, list_rows, list_keys, dropout, "
-      "dropout_seed, dropout_offset");
+      "dropout_seed, dropout_offset, gate, residual");
   EXPECT_EQ(
       message_of(with("\"nhbd\"", "\"dhnb\"")),
       "file.json: layouts.k: order 'dhnb' is unknown; allowed: bhnd, bnhd, hbnd, hnbd, nbhd, nhbd");

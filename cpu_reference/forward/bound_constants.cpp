@@ -300,6 +300,8 @@ class Composition {
     c_.output_rounding = output.relative;
     c_.output_absolute = output.absolute + underflow_.results_per_term * underflow_.of_result;
     c_.output_max = output.overflow;
+    c_.epilogue_absolute = underflow_.of_result;
+    c_.rounds_before_epilogue = plan_.rounds_before_epilogue;
   }
 
   const PrecisionPlan& plan_;

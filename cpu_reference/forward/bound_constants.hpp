@@ -37,12 +37,14 @@ struct BoundConstants {
   double output_absolute;
   double output_max;
   double max_finite;
-  double value_absolute;  ///< error of an element of O from the last bits of V's parts
-  double lag;             ///< lambda
-  double sum_scale;       ///< computed sums of P V over those of weights at most 1
-  double weight_max;      ///< the largest weight over 1 that its format holds
+  double epilogue_absolute;  ///< lost by a product or a sum of an epilogue
+  double value_absolute;     ///< error of an element of O from the last bits of V's parts
+  double lag;                ///< lambda
+  double sum_scale;          ///< computed sums of P V over those of weights at most 1
+  double weight_max;         ///< the largest weight over 1 that its format holds
   bool shifts_by_maximum;
-  bool forms_weights_twice;  ///< normaliser and numerator use separately computed weights
+  bool forms_weights_twice;     ///< normaliser and numerator use separately computed weights
+  bool rounds_before_epilogue;  ///< O is stored before its gate and its residual are applied
   bool divides_early;  ///< weights, partial outputs or O itself are normalised before the last sum
 };
 

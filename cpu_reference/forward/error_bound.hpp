@@ -144,6 +144,16 @@ namespace attest {
 ///    by three roundings. A weight times it is larger, and reaches the end of P's format as much
 ///    sooner.
 ///
+/// 15. Epilogues. O = G A + R is formed in fp32 of A as it is before step 6, whose error is e: |G|
+/// e
+///    comes through, the product adds u |G| (|A| + e) and the sum u times the sum of the magnitudes
+///    of its terms, so that a residual that cancels G A leaves an error of the size of what it
+///    cancelled. One fused multiply-add rounds less. Step 6 then rounds O. A kernel that stores A
+///    first (rounds_before_epilogue) has step 6 three times: at A, at G A where a residual follows,
+///    and at O. A product or a sum loses the smallest number where it is subnormal; who flushes
+///    loses 2^-126 there, and as much of each factor. A row that sees no key has A = 0 exactly, and
+///    so O = R.
+///
 /// The bound is infinite when a score, a partial sum of P V or the output can overflow: nothing can
 /// be proven then. What the unshifted form loses to over- and underflow is left out: its bound is
 /// that of an ideal kernel.

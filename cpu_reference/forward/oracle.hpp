@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/attention/problem.hpp"
 #include "core/attention/tensor_list.hpp"
 #include "core/operations/forward.hpp"
 #include "cpu_reference/forward/added_to_score.hpp"
+#include "cpu_reference/forward/epilogue.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 
 namespace attest {
@@ -31,15 +33,17 @@ struct OracleRow {
   std::vector<std::int64_t> keys;  ///< that the row sees, ascending
   std::vector<Number> scores;      ///< s_j = scale * q.k_j, or c tanh(s_j / c) with a softcap c,
                                    ///< and what ALiBi and a bias add
-  std::vector<Number> absolute_scores;  ///< A_j = |scale| * sum |q k_j|
-  std::vector<Number> weights;          ///< p_j = exp(s_j - LSE)
-  std::vector<Number> o;                ///< sum d_j p_j v_j; 0 for an empty row
-  std::vector<Number> absolute_o;       ///< W: sum d_j p_j |v_j|
-  Number lse;                           ///< ln sum exp(s_j); -inf for an empty row
-  std::vector<Number> added;            ///< what ALiBi and a bias add to a score
-  std::vector<Number> added_magnitude;  ///< the sum of the magnitudes of both
-  std::vector<Number> factors;          ///< d_j: 0 or 1 / (1 - p) with a dropout p, else 1
-  Number sink;                          ///< in LSE as one more score; -inf: there is none
+  std::vector<Number> absolute_scores;      ///< A_j = |scale| * sum |q k_j|
+  std::vector<Number> weights;              ///< p_j = exp(s_j - LSE)
+  std::vector<Number> attended;             ///< A: sum d_j p_j v_j; 0 for an empty row
+  std::vector<Epilogue<Number>> epilogues;  ///< of the columns
+  std::vector<Number> o;                    ///< A, or G A + R with a gate and a residual
+  std::vector<Number> absolute_o;           ///< W: sum d_j p_j |v_j|
+  Number lse;                               ///< ln sum exp(s_j); -inf for an empty row
+  std::vector<Number> added;                ///< what ALiBi and a bias add to a score
+  std::vector<Number> added_magnitude;      ///< the sum of the magnitudes of both
+  std::vector<Number> factors;              ///< d_j: 0 or 1 / (1 - p) with a dropout p, else 1
+  Number sink;                              ///< in LSE as one more score; -inf: there is none
 };
 
 /// Terms summed by sign: their sum and their absolute sum for one addition a term.
@@ -59,8 +63,8 @@ class SignedSums {
 
 /// Row (b, h, query), h a query head, of Inputs or RealInputs. No tiling, no tricks. A NaN or
 /// infinity in q or in a visible k makes O and LSE NaN, and so does one in a sink, a slope or a
-/// bias that is none of them by definition; one in a visible v makes its column of O NaN. Relative
-/// error of sums of like signs: about (n + d) epsilon.
+/// bias that is none of them by definition; one in a visible v, a gate or a residual makes its
+/// column of O NaN. Relative error of sums of like signs: about (n + d) epsilon.
 template <class Number, class Tensors>
 [[nodiscard]] OracleRow<Number> oracle_row(const Problem& problem, const Tensors& inputs,
                                            std::int64_t b, std::int64_t h, std::int64_t query) {
@@ -84,10 +88,18 @@ template <class Number, class Tensors>
     const bool exists = query < problem.query_len_of(b);
     if (std::isfinite(sink) && exists) row.sink = sink;
   }
-  row.o.assign(columns, Number(0));
+  const auto with_epilogue = [&](OracleRow<Number> finished) {
+    for (std::size_t c = 0; c < columns; ++c) {
+      const auto column = static_cast<std::int64_t>(c);
+      finished.epilogues.push_back(epilogue_of<Number>(problem, inputs, b, h, query, column));
+      finished.o.push_back(finished.epilogues[c].of(finished.attended[c]));
+    }
+    return finished;
+  };
+  row.attended.assign(columns, Number(0));
   row.absolute_o.assign(columns, Number(0));
   row.lse = row.sink;
-  if (row.keys.empty() && is_finite) return row;
+  if (row.keys.empty() && is_finite) return with_epilogue(std::move(row));
 
   for (const std::int64_t key : row.keys) {
     const auto k = inputs[forward::k].row(b, kv_head, key);
@@ -115,10 +127,10 @@ template <class Number, class Tensors>
     row.factors.push_back(kept_factor<Number>(problem, b, h, query, key));
   }
   if (!is_finite) {
-    row.o.assign(columns, nan);
+    row.attended.assign(columns, nan);
     row.absolute_o.assign(columns, nan);
     row.lse = nan;
-    return row;
+    return with_epilogue(std::move(row));
   }
 
   const bool has_sink = row.sink > -std::numeric_limits<Number>::infinity();
@@ -138,15 +150,15 @@ template <class Number, class Tensors>
       if (std::isfinite(v[c])) {
         sums[c].add(Number(row.factors[j] * row.weights[j]) * v[c]);
       } else {
-        row.o[c] = nan;
+        row.attended[c] = nan;
       }
     }
   }
   for (std::size_t c = 0; c < columns; ++c) {
-    row.o[c] += sums[c].total();  // stays NaN
+    row.attended[c] += sums[c].total();  // stays NaN
     row.absolute_o[c] = sums[c].absolute();
   }
-  return row;
+  return with_epilogue(std::move(row));
 }
 
 /// The bound of one row, straight from the derivation in error_bound.hpp.
@@ -193,7 +205,7 @@ WeightErrors<Number> weight_errors(const std::vector<Number>& log_weights,
 }  // namespace oracle_detail
 
 /// Bound of a kernel with the constants `c`, for a row that oracle_row returned; infinite where
-/// nothing can be proven, NaN where the answer is. Empty rows must be exact: 0.
+/// nothing can be proven, NaN where the answer is. Empty rows must be exact: 0, or the residual.
 template <class Number, class Tensors>
 [[nodiscard]] OracleBound<Number> oracle_bound(const Problem& problem, const Tensors& inputs,
                                                std::int64_t b, std::int64_t h,
@@ -274,6 +286,7 @@ template <class Number, class Tensors>
     if (row.keys.empty()) continue;   // nothing was added: 0, whatever the sink
     bound.o[column] = row.o[column];  // stays where it is NaN
     if (!(abs(row.o[column]) < infinity)) continue;
+    const Number& attended = row.attended[column];
     Number sum = 0, hull = 0, v_abs_sum = 0, v_abs_max = 0;
     for (std::size_t j = 0; j < keys; ++j) {
       const bool is_sink = j == row.keys.size();
@@ -282,15 +295,17 @@ template <class Number, class Tensors>
               ? Number(0)
               : row.factors[j] * Number(inputs[forward::v].at(b, problem.kv_head_of(h), row.keys[j],
                                                               static_cast<std::int64_t>(column)));
-      sum += errors.phi[j] * abs(Number(v - row.o[column]));
-      hull = std::max<Number>(hull, abs(Number(v - row.o[column])));
+      sum += errors.phi[j] * abs(Number(v - attended));
+      hull = std::max<Number>(hull, abs(Number(v - attended)));
       v_abs_sum += abs(v);
       v_abs_max = std::max<Number>(v_abs_max, abs(v));
     }
     const bool is_useful = summary.growth <= largest_useful_growth;
     const Number e1 = is_useful ? std::min<Number>(sum / errors.denominator, hull) : hull;
-    const Number core =
-        core_error(c, summary, {row.o[column], row.absolute_o[column], e1, v_abs_sum, v_abs_max});
+    Number core =
+        core_error(c, summary, {attended, row.absolute_o[column], e1, v_abs_sum, v_abs_max});
+    const Epilogue<Number>& epilogue = row.epilogues[column];
+    if (epilogue.is_given()) core = epilogue_error(c, attended, core, epilogue);
     bound.o[column] = output_error(c, row.o[column], core);
   }
   bound.lse = lse_error(c, summary, row.lse);

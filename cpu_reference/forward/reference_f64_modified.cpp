@@ -10,6 +10,7 @@
 #include "core/base/on_threads.hpp"
 #include "core/operations/forward.hpp"
 #include "cpu_reference/forward/added_to_score.hpp"
+#include "cpu_reference/forward/epilogue.hpp"
 #include "cpu_reference/forward/error_bound.hpp"
 #include "cpu_reference/forward/reference_f64_rows.hpp"
 #include "cpu_reference/forward/row_terms.hpp"
@@ -95,11 +96,24 @@ class ModifiedSolver {
     if (!row.is_finite) {
       return fill_row(answer_, b, h, query, {.o = nan, .lse = nan, .error = nan});
     }
-    if (row.terms() == 0) return fill_row(answer_, b, h, query, empty);
-    finish(row, b, h, query);
+    if (row.terms() > 0) return finish(row, b, h, query);
+    fill_row(answer_, b, h, query, empty);
+    for (std::int64_t c = 0; has_epilogue(problem_) && c < problem_.output_dim(); ++c) {
+      set_output(b, h, query, c, 0, {0, 0});
+    }
   }
 
  private:
+  /// Writes an element of O, which is `a` before its epilogue. NaN has bounds of NaN.
+  void set_output(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t column, double a,
+                  const ElementErrors& errors) {
+    const double o = epilogue_of<double>(problem_, inputs_, b, h, query, column).of(a);
+    const bool is_bad = std::isnan(o);
+    answer_[forward::o].value.at(b, h, query, column) = o;
+    answer_[forward::o].bound.at(b, h, query, column) = is_bad ? nan : errors.bound;
+    answer_[forward::o].own_error.at(b, h, query, column) = is_bad ? nan : errors.own;
+  }
+
   void finish(ModifiedRow& row, std::int64_t b, std::int64_t h, std::int64_t query) {
     const std::size_t terms = row.terms();
     const auto columns = static_cast<std::size_t>(problem_.output_dim());
@@ -141,13 +155,11 @@ class ModifiedSolver {
                           .w = w[c],
                           .e1 = 0,
                           .v_abs_sum = abs_sum[c],
-                          .v_abs_max = std::max(std::abs(lowest[c]), std::abs(highest[c]))});
+                          .v_abs_max = std::max(std::abs(lowest[c]), std::abs(highest[c]))},
+                         epilogue_of<double>(problem_, inputs_, b, h, query, column));
       // Nothing was added: 0, whatever the sink.
       if (row.keys.empty()) element = {0, 0};
-      const bool is_bad = row.bad_columns[c];
-      answer_[forward::o].value.at(b, h, query, column) = is_bad ? nan : o[c];
-      answer_[forward::o].bound.at(b, h, query, column) = is_bad ? nan : element.bound;
-      answer_[forward::o].own_error.at(b, h, query, column) = is_bad ? nan : element.own;
+      set_output(b, h, query, column, row.bad_columns[c] ? nan : o[c], element);
     }
     set_lse(answer_, b, h, query, kernel, own, errors);
   }

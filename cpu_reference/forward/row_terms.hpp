@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/host_device.hpp"
+#include "cpu_reference/forward/epilogue.hpp"
 #include "cpu_reference/forward/reference_f64_rows.hpp"
 
 namespace attest {
@@ -44,7 +45,8 @@ ATTEST_HOST_DEVICE inline double share_of(const BoundConstants& own, const Bound
 }
 
 /// Bound and own error of one element of O. `sum` is sum_j phi_j |v_j - O|, not yet divided by the
-/// row's denominator; `hull` is max_j |v_j - O|. terms.e1 is filled in here.
+/// row's denominator; `hull` is max_j |v_j - O|. terms.e1 is filled in here. The terms are those of
+/// O before its epilogue.
 struct ElementErrors {
   double bound;  ///< own included
   double own;
@@ -52,15 +54,23 @@ struct ElementErrors {
 ATTEST_HOST_DEVICE inline ElementErrors element_errors(const BoundConstants& kernel,
                                                        const BoundConstants& own_constants,
                                                        const RowErrors& row, double sum,
-                                                       double hull, ElementTerms<double> terms) {
+                                                       double hull, ElementTerms<double> terms,
+                                                       const Epilogue<double>& epilogue = {}) {
   const double e1 = sum / row.denominator;
   terms.e1 = row.own_share > 0 ? std::min(e1, hull) : hull;
-  const double core =
+  double core =
       row.is_vacuous ? static_cast<double>(HUGE_VAL) : core_error(kernel, row.kernel, terms);
-  const double bound = output_error(kernel, terms.o, core);
+  double value = terms.o;
+  if (epilogue.is_given()) {
+    core = epilogue_error(kernel, terms.o, core, epilogue);
+    value = epilogue.of(terms.o);
+  }
+  const double bound = output_error(kernel, value, core);
   const double own_e1 = row.own_share > 0 ? row.own_share * e1 : e1;
   terms.e1 = row.own.growth <= largest_useful_growth ? std::min(own_e1, hull) : hull;
-  const double own = core_error(own_constants, row.own, terms) + own_constants.output_absolute;
+  double own = core_error(own_constants, row.own, terms);
+  if (epilogue.is_given()) own = epilogue_error(own_constants, terms.o, own, epilogue);
+  own += own_constants.output_absolute;
   return {bound + own, own};
 }
 

@@ -1,6 +1,7 @@
 // M6, rows one by one in every shape and under every mask that a Problem has [claims M5, M6, N1,
 // O6]: windows, softcap, padding, entries with lengths of their own, V with columns of its own,
-// query heads packed into rows; ALiBi, a bias, sinks, prefixes, documents and lists of keys.
+// query heads packed into rows; ALiBi, a bias, sinks, prefixes, documents and lists of keys; a gate
+// and a residual of O [claim N7].
 //
 // Idea
 //   It is there to be read and to be broken: bugs of shapes and masks are planted in it. Lengths
@@ -143,6 +144,21 @@ OnlineState attend_part(const Problem& p, std::int64_t tile, const HeadKeys& hea
   return state;
 }
 
+/// Multiplies O of a row by its gate and adds its residual, in fp32, before O is rounded.
+void apply_epilogue(const ForwardArguments& a, const EntryRows& queries, std::int64_t h,
+                    std::int64_t n, std::span<float> o) {
+  const ElementType type = a.problem.element_type;
+  std::vector<float> operand(o.size());
+  if (a.gate != nullptr) {
+    read_row(a.gate, place(a.gate_strides, queries, h, n, type), type, operand);
+    for (std::size_t c = 0; c < o.size(); ++c) o[c] *= operand[c];
+  }
+  if (a.residual != nullptr) {
+    read_row(a.residual, place(a.residual_strides, queries, h, n, type), type, operand);
+    for (std::size_t c = 0; c < o.size(); ++c) o[c] += operand[c];
+  }
+}
+
 void attend_tile(const ForwardArguments& a, std::int64_t b, const EntryRows& queries,
                  const HeadKeys& head, RowTile tile) {
   const Problem& p = a.problem;
@@ -169,6 +185,7 @@ void attend_tile(const ForwardArguments& a, std::int64_t b, const EntryRows& que
     // One more key, whose value is 0.
     if (a.sinks != nullptr) state.update({&a.sinks[h], 1}, no_value.data());
     const float lse = state.finish(o);
+    apply_epilogue(a, queries, h, n, o);
     write_row(o, a.o, place(a.o_strides, queries, h, n, p.element_type), p.element_type);
     a.lse[(queries.at * p.query_heads + h) * total + queries.first + n] = lse;
   }
@@ -230,8 +247,8 @@ std::vector<Plan> plans(const Problem& problem) {
 KernelInfo kernel() {
   KernelInfo info;
   info.name = "m6_every_shape";
-  info.summary = "every mask, shape and score modification of a Problem, row by row";
-  info.source = "claims M5, M6, N1";
+  info.summary = "every mask, shape, score modification and epilogue, row by row";
+  info.source = "claims M5, M6, N1, N7";
   info.executor = Executor::cpu;
   info.element_types.assign(all_element_types().begin(), all_element_types().end());
   info.masks.assign(all_masks().begin(), all_masks().end());
@@ -247,7 +264,9 @@ KernelInfo kernel() {
                    .prefix = true,
                    .documents = true,
                    .lists = true,
-                   .dropout = true};
+                   .dropout = true,
+                   .gate = true,
+                   .residual = true};
   info.layout_needs = {.takes_entry_gaps = true, .takes_broadcast = true};
   info.precision = precision;
   info.plans = plans;

@@ -144,9 +144,14 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
             }
           }
           for (std::size_t d = 0; d < o.size(); ++d) {
-            static_cast<float*>(
-                a.o)[a.o_strides.offset(slot, h, row) + static_cast<std::int64_t>(d)] =
-                static_cast<float>(sum > 0 ? o[d] / sum : 0.0);
+            const auto column = static_cast<std::int64_t>(d);
+            double x = sum > 0 ? o[d] / sum : 0.0;
+            if (a.gate != nullptr) x *= read(a.gate, a.gate_strides.offset(slot, h, row) + column);
+            if (a.residual != nullptr) {
+              x += read(a.residual, a.residual_strides.offset(slot, h, row) + column);
+            }
+            static_cast<float*>(a.o)[a.o_strides.offset(slot, h, row) + column] =
+                static_cast<float>(x);
           }
           a.lse[(slot * p.query_heads + h) * all_queries + row] = static_cast<float>(std::log(sum));
         }
@@ -165,7 +170,8 @@ TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
         "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
         "b3 h4/2 q19 k33 d24 lists4 listrows4 listkeys8", "b3 h4/2 n33 d24 documents3",
         "b3 h4/2 n33 d24 causal_top_left prefix5", "b3 h4/2 n33 d24 softcap2",
-        "b3 h4/2 q19 k33 d24 sinks_given",
+        "b3 h4/2 q19 k33 d24 sinks_given", "b3 h4/2 q19 k33 d24 gate_given",
+        "b9 h4/2 q19 k33 d24 dv7 lengths6 gate_given residual_given",
         "b3 h4/2 n33 d24 causal_top_left sinks_given slopes_given",
         "b3 h4/2 n33 d24 window_top_left left5 right0 slopes_given", "b3 h4/2 n33 d24 dv40",
         "b9 h4/2 n33 d24 dv8 lengths6", "b1 h2/2 q0 k9 d24"}) {

@@ -21,8 +21,9 @@ std::string refusal(const Problem& problem, const Plan& plan) {
 }
 
 TEST(MaskedPlans, AreOfOneTileForEachHeadDimAndOthersAreRefusedByName) {
-  for (const std::string mask : {"window_top_left left70", "window_bottom_right left9 right0",
-                                 "causal_top_left padding3", "softcap20"}) {
+  for (const std::string mask :
+       {"window_top_left left70", "window_bottom_right left9 right0", "causal_top_left padding3",
+        "softcap20", "gate_given", "causal_top_left residual_given"}) {
     for (const std::string head_dim : {"d8", "d64", "d96", "d128", "d192", "d256"}) {
       const Problem problem = problem_from_string("h4/2 q130 k200 " + head_dim + " bf16 " + mask);
       const std::vector<Plan> plans = fa3_wgmma().plans(problem);
@@ -43,8 +44,9 @@ TEST(MaskedPlans, AreOfOneTileForEachHeadDimAndOthersAreRefusedByName) {
 }
 
 TEST(MaskedPlans, LengthsAndListsOfKeysAreRefusedBesideMasksAndModifiedScores) {
-  for (const std::string mask : {"window_top_left left9 right0", "padding3", "softcap20",
-                                 "sinks_given", "slopes_given", "prefix5", "documents5"}) {
+  for (const std::string mask :
+       {"window_top_left left9 right0", "padding3", "softcap20", "sinks_given", "slopes_given",
+        "prefix5", "documents5", "gate_given", "residual_given"}) {
     const Problem masked = problem_from_string("n256 d64 fp16 " + mask);
     const Plan plan = fa3_wgmma().plans(masked).front();
     for (const std::string what : {" lengths3", " lists5 listrows128 listkeys64"}) {

@@ -95,6 +95,7 @@ std::optional<Case> draw_large(const KernelInfo& kernel, const LargeOptions& opt
   p.slopes = Slopes::none;
   p.bias = Bias::none;
   p.dropout = 0;
+  take_away_epilogue(p);
   p.kv_heads = 1;
   p.query_heads = index % 4 == 3 ? 2 : 1;
   p.query_len = log_uniform(options.seed, 4 * index, options.min_len, options.max_len);

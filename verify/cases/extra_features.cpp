@@ -223,6 +223,30 @@ void add_score_modifications(std::vector<Feature>& list) {
           [](const Case& c) { return c.problem.dropout > 0 && c.problem.dropout_offset != 0; });
 }
 
+/// Epilogues of O, and where a kernel may apply them wrongly.
+void add_epilogues(std::vector<Feature>& list) {
+  const auto add_all = [&](const std::string& what, const Predicate& has) {
+    const Adder add(list, fmt::format("a kernel with {}", what));
+    const auto both = [has](const Predicate& holds) {
+      return [has, holds](const Case& c) { return has(c) && holds(c); };
+    };
+    add(fmt::format("{} and grouped heads", what), {},
+        both([](const Case& c) { return c.problem.query_heads > c.problem.kv_heads; }));
+    add(fmt::format("{} of rows that see no key", what), {},
+        both([](const Case& c) { return empty_rows(c) > 0; }));
+    add(fmt::format("{} in a query tile that is not full", what), {}, both([](const Case& c) {
+          return c.plan.query_tile > 0 && c.problem.query_len % c.plan.query_tile != 0;
+        }));
+    add(fmt::format("{} and entries of other lengths", what), {},
+        both([](const Case& c) { return c.problem.length_seed != 0 && c.problem.batch > 1; }));
+  };
+  add_all("a gate", [](const Case& c) { return c.problem.gate != Gate::none; });
+  add_all("a residual", [](const Case& c) { return c.problem.residual != Residual::none; });
+  Adder(list, "a kernel with a gate")("a gate and a residual", {}, [](const Case& c) {
+    return c.problem.gate != Gate::none && c.problem.residual != Residual::none;
+  });
+}
+
 /// True if an entry of a batch with lengths satisfies the predicate.
 template <typename Holds>
 bool any_entry(const Problem& p, const Holds& holds) {
@@ -343,6 +367,7 @@ void add_extra_features(std::vector<Feature>& list) {
   add_padding(list);
   add_ranks(list);
   add_score_modifications(list);
+  add_epilogues(list);
   Adder(list, "a kernel that accepts 0 queries")(
       "no query", {37}, [](const Case& c) { return c.problem.query_len == 0; });
   const Adder packed(list, "a kernel with plans that pack query heads");

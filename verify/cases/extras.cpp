@@ -150,6 +150,15 @@ void draw_score_modifications(const KernelInfo& kernel, Problem& problem) {
   problem.dropout_offset = *gen::inRange<std::int64_t>(0, std::int64_t{1} << 32);
 }
 
+void draw_epilogue(const KernelInfo& kernel, Problem& problem) {
+  const Features& has = kernel.features;
+  if ((!has.gate && !has.residual) || !one_of(3)) return;
+  // Where the kernel offers both, one of three has both.
+  const int kind = *gen::inRange(0, 3);
+  if (has.gate && (kind != 1 || !has.residual)) problem.gate = Gate::given;
+  if (has.residual && (kind != 0 || !has.gate)) problem.residual = Residual::given;
+}
+
 float draw_softcap(double magnitude) {
   const auto size = static_cast<float>(std::clamp(magnitude, 1.0, 1e6));
   return *gen::weightedElement<float>(

@@ -34,6 +34,10 @@ void draw_extra_shapes(const Extras& extras, const KernelInfo& kernel, std::int6
 /// draw_lse_gradient().
 void draw_score_modifications(const KernelInfo& kernel, Problem& problem);
 
+/// Draws a gate and a residual, as far as the kernel offers them, in a third of its cases; draws
+/// nothing for a kernel that offers none. Drawn after all else, as draw_lse_gradient().
+void draw_epilogue(const KernelInfo& kernel, Problem& problem);
+
 /// Draws a softcap, from far below the logits, where all scores are nearly equal, to far above
 /// them, where nothing is capped; 30 and 50 are what models use. `magnitude` is about the size of
 /// the logits.

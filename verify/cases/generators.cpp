@@ -379,6 +379,7 @@ Case draw_any(const KernelInfo& kernel, const GeneratorOptions& options, std::ui
   c->problem.lse_gradient = draw_lse_gradient(kernel);
   const Problem plain = c->problem;
   draw_score_modifications(kernel, c->problem);
+  draw_epilogue(kernel, c->problem);
   if (c->problem != plain) draw_plan_that_fits(kernel, *c);
   return *c;
 }

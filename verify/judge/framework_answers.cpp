@@ -86,6 +86,16 @@ class FrameworkHead {
     return row;
   }
 
+  /// An element of O with its gate and residual, every step a tensor.
+  [[nodiscard]] Real with_epilogue(Real o, std::int64_t n, std::int64_t column) const {
+    o = kept(o);
+    if (p_.gate != Gate::none) {
+      o = kept(o * static_cast<Real>(forward::gate_of(p_, inputs_, b_, h_, n, column)));
+    }
+    if (p_.residual == Residual::none) return o;
+    return kept(o + static_cast<Real>(forward::residual_of(p_, inputs_, b_, h_, n, column)));
+  }
+
   /// The gradient with respect to the row's scores, by those of O and LSE; the latter is empty
   /// where it is 0.
   [[nodiscard]] std::vector<Real> score_gradient(const AttendedRow<Real>& row,
@@ -254,6 +264,11 @@ WideOutputs framework_attention(const Problem& p, const Inputs& inputs, bool rou
           const auto v = inputs[forward::v].row(b, p.kv_head_of(h), head.key_of(row, i));
           for (std::size_t c = 0; c < sums.size(); ++c) {
             sums[c] += row.weights[i] * static_cast<Real>(v[c]);
+          }
+        }
+        if (has_epilogue(p) && n < p.query_len_of(b)) {
+          for (std::size_t c = 0; c < sums.size(); ++c) {
+            sums[c] = head.with_epilogue(sums[c], n, static_cast<std::int64_t>(c));
           }
         }
         const auto o = outputs[forward::o].row(b, h, n);

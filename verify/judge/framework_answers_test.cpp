@@ -68,7 +68,8 @@ TEST(FrameworkAnswers, ScoreModificationsAreThoseOfTheDefinition) {
   for (const std::string with :
        {"sinks_given", "slopes_given", "bias_full", "bias_shared causal_top_left",
         "sinks_given bias_heads slopes_given softcap3 causal_bottom_right",
-        "prefix5 causal_top_left", "documents9", "dropout0.5 philox4", "dropout1 sinks_given"}) {
+        "prefix5 causal_top_left", "documents9", "dropout0.5 philox4", "dropout1 sinks_given",
+        "gate_given", "residual_given gate_given causal_bottom_right"}) {
     const Problem problem = problem_from_string("b2 h4/2 q9 k7 d8 fp32 " + with);
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
       const Inputs inputs = make_inputs(problem, {.family = "normal", .seed = seed});

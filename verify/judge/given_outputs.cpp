@@ -69,6 +69,8 @@ Problem problem_of(const Safetensors& file, const std::string& question) {
   if (is_backward && file.find("dlse") != nullptr) text += " dlse_given";
   if (file.find("sinks") != nullptr) text += " sinks_given";
   if (file.find("slopes") != nullptr) text += " slopes_given";
+  if (!is_backward && file.find("gate") != nullptr) text += " gate_given";
+  if (!is_backward && file.find("residual") != nullptr) text += " residual_given";
   if (file.find("bias") != nullptr) {
     const SafetensorsEntry& bias = entry_of_four(file, "bias");
     const bool has_entries = bias.shape[0] != 1, has_heads = bias.shape[1] != 1;

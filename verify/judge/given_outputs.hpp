@@ -33,10 +33,11 @@ struct GivenOutputs {
 /// and element type; outputs are `o`, and `lse` [batch, query heads, tokens]; or, with `do`, and
 /// `dlse` if there is one, any of `dq`, `dk` and `dv`: `o` and `lse` are then what the backward
 /// pass was given, and where the file has none, those of an exact forward pass rounded once.
-/// A forward pass may have `sinks` and `slopes` [query heads] and a `bias` [batch or 1, query heads
-/// or 1, queries, keys]. `question` is the rest of a problem's text: mask, scale, window, softcap.
-/// With `rows` so many rows of the forward pass are drawn by `seed` where it has more, and
-/// compared, besides the first ones that hold a NaN; 0: all. Throws InvalidInput with one line.
+/// A forward pass may have `sinks` and `slopes` [query heads], a `bias` [batch or 1, query heads or
+/// 1, queries, keys], and a `gate` and a `residual` shaped as O is. `question` is the rest of a
+/// problem's text: mask, scale, window, softcap. With `rows` so many rows of the forward pass are
+/// drawn by `seed` where it has more, and compared, besides the first ones that hold a NaN; 0: all.
+/// Throws InvalidInput with one line.
 [[nodiscard]] GivenOutputs judge_given_outputs(const Safetensors& file, const std::string& question,
                                                std::int64_t rows = 0, std::uint64_t seed = 0);
 

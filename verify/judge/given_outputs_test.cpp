@@ -104,7 +104,8 @@ TEST(GivenOutputs, WhatModifiesScoresIsReadFromTheFile) {
   const std::string sizes = "b2 h4/2 q5 k9 d8 fp32 ";
   for (const std::string with :
        {"sinks_given", "slopes_given", "bias_full", "bias_heads", "bias_entries",
-        "bias_shared sinks_given", "bias_shared sinks_given slopes_given"}) {
+        "bias_shared sinks_given", "bias_shared sinks_given slopes_given", "gate_given",
+        "gate_given residual_given", "residual_given sinks_given"}) {
     const Problem problem = asked(sizes + with);
     Named tensors = answered(problem);
     for (const std::int64_t rows : {0, 3}) {
@@ -113,7 +114,8 @@ TEST(GivenOutputs, WhatModifiesScoresIsReadFromTheFile) {
       EXPECT_TRUE(given.are_within()) << with;
     }
     for (auto& [name, tensor] : tensors) {
-      const bool modifies = name == "sinks" || name == "slopes" || name == "bias";
+      const bool modifies = name == "sinks" || name == "slopes" || name == "bias" ||
+                            name == "gate" || name == "residual";
       for (float& x : tensor.values()) x = modifies ? 0.3F + 2 * x : x;
     }
     EXPECT_FALSE(judge_given_outputs(file_of(tensors), question).are_within()) << with;

@@ -45,6 +45,11 @@ RowProblem row_problem(const Problem& p, const Inputs& inputs, const Shape& row)
     one.inputs[forward::bias].at(0, 0, 0, j) =
         forward::bias_of(p, inputs, row[0], row[1], row[2], key);
   }
+  for (const InputIndex like_o : {forward::gate, forward::residual}) {
+    if (!has_tensor(p, like_o)) continue;
+    std::ranges::copy(inputs[like_o].row(row[0], row[1], row[2]),
+                      one.inputs[like_o].values().begin());
+  }
   if (p.sinks != Sinks::none) {
     one.inputs[forward::sinks].at(0, 0, 0, 0) = forward::sink_of(p, inputs, row[1]);
   }

@@ -61,6 +61,7 @@ enum JudgeStream : std::uint64_t {
   stream_listed_keys,
   stream_scaled_weights,
   stream_keys_of_zeros,
+  stream_nan_epilogue,
 };
 
 }  // namespace attest

@@ -88,10 +88,11 @@ bool has_ranges(const Problem& problem) {
 /// True of problems for which there are variants of their own: for those of masked_problems.
 bool is_masked(const Problem& problem) {
   return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F ||
-         problem.sinks != Sinks::none || problem.slopes != Slopes::none || has_ranges(problem);
+         problem.sinks != Sinks::none || problem.slopes != Slopes::none || has_ranges(problem) ||
+         has_epilogue(problem);
 }
 constexpr const char* masked_problems =
-    "windows, padding, prefixes, documents, softcaps, sinks and slopes";
+    "windows, padding, prefixes, documents, softcaps, sinks, slopes, gates and residuals";
 
 /// Positive scales by which slopes are divided, in fp32: beyond, the quotient, or its sum with a
 /// dot product, could leave fp32 where the score does not.
@@ -532,6 +533,8 @@ Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardA
   p.slopes = a.slopes;
   p.slope_unit = p.scales_first || problem.softcap != 0.0F ? log2_e : 1.0F / problem.scale;
   p.diagonal = -static_cast<int>(key_distance(problem.mask, p.queries, p.keys, 0, 0));
+  p.gate = a.gate;
+  p.residual = a.residual;
   p.softcap = problem.softcap;
   if (p.softcap == 0.0F) return p;
   p.per_softcap = problem.scale / p.softcap;
@@ -598,7 +601,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
 const KernelRegistration registration{
     {.name = "fa3_wgmma",
      .summary = "FA3 on Hopper: wgmma, TMA, warpgroups that load or multiply, persistent blocks",
-     .source = "N4, N5 [FA3 Alg. 1, 2]",
+     .source = "N4, N5, N7 [FA3 Alg. 1, 2]",
      .executor = this_executor,
      .dataflow = Dataflow::queries_outside,
      .element_types = {ElementType::fp16, ElementType::bf16},
@@ -612,7 +615,9 @@ const KernelRegistration registration{
                   .slopes = true,
                   .prefix = true,
                   .documents = true,
-                  .lists = true},
+                  .lists = true,
+                  .gate = true,
+                  .residual = true},
      .reads_lengths = true,
      .ignores_hidden_nan = false,
      .layout_needs = {.pointer_alignment_bytes = 16,

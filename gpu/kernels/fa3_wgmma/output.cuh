@@ -8,6 +8,7 @@
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
 #include "gpu/kernels/key_splits.cuh"
+#include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/mma.cuh"
 #include "gpu/primitives/tma.cuh"
 #include "gpu/primitives/warpgroup.cuh"
@@ -23,11 +24,18 @@ struct Fa3Output : Fa3Thread {
   static constexpr int DV = Shape::DV;
   static constexpr bool has_panels = Shape::choice.o_panels > 0;
   static constexpr bool orders_in_q = !has_panels && !Shape::choice.splits;
-  static constexpr bool has_sinks = Shape::choice.masked;
+  static constexpr bool has_sinks = Shape::choice.masked, has_epilogues = Shape::choice.masked;
   static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::output_panels;
   static_assert(!orders_in_q || (Shape::q_stages > 1 && DV <= Shape::D));
 
   using Parameters = typename Shape::Parameters;
+  /// Neighbours in a row of the gate or the residual, in memory and in registers.
+  struct alignas(2 * sizeof(T)) StoredPair {
+    T first, second;
+  };
+  struct OperandPair {
+    float first, second;
+  };
   const Parameters& p;
   const Fa3RingCursor<Shape>& cursor;
 
@@ -41,7 +49,7 @@ struct Fa3Output : Fa3Thread {
 
   /// Writes O and LSE of the Q that came last.
   template <typename Softmax>
-  __device__ __forceinline__ void store(const float (&o)[DV / 2], const Softmax& softmax) const {
+  __device__ __forceinline__ void store(float (&o)[DV / 2], const Softmax& softmax) const {
     const Work work = cursor.last_work();  // again, instead of keeping it in registers
     const int row = row_of(work), t = lane() % 4;
     float sum[2] = {row_sum(softmax.l[0]), row_sum(softmax.l[1])};
@@ -55,7 +63,12 @@ struct Fa3Output : Fa3Thread {
     }
     float r[2] = {softmax.r[0], softmax.r[1]};
     const float sink = sink_of(work);
-    const float factor[2] = {factor_of(sink, r[0], sum[0]), factor_of(sink, r[1], sum[1])};
+    float factor[2] = {factor_of(sink, r[0], sum[0]), factor_of(sink, r[1], sum[1])};
+    if constexpr (has_epilogues) {
+      const bool has_any = p.gate != nullptr || p.residual != nullptr;
+      if (has_any && p.columns % 2 == 0) finish<true>(o, work, factor);
+      if (has_any && p.columns % 2 != 0) finish<false>(o, work, factor);
+    }
     store_output(o, work, factor);
     if (t == 0) {
 #pragma unroll
@@ -79,7 +92,8 @@ struct Fa3Output : Fa3Thread {
         partials().store_nothing(partial_row(work, row), t);
       } else {
         T* const to = output_row(work, row);
-        for (int column = t; column < p.columns; column += 4) to[column] = T(0.0F);
+        for (int column = t; column < p.columns; column += 4)
+          to[column] = nothing_at(work, row, column);
         if (t == 0) lse_of(work, row) = sink_of(work);
       }
     }
@@ -118,6 +132,57 @@ struct Fa3Output : Fa3Thread {
       return keep * (1.0F / sum);
     }
     return 1.0F / divisor_of(sum);
+  }
+  /// First element of a row of the gate and the residual.
+  __device__ __forceinline__ std::int64_t operand_row(const Work& work, int row) const {
+    return (plane_of(work) * p.queries + row) * p.columns;
+  }
+  /// Two neighbours of a row of the gate or the residual, or the row's last element and `none`;
+  /// `none` twice without the tensor.
+  template <bool is_even>
+  static __device__ __forceinline__ OperandPair operand_pair(const void* operand, std::int64_t at,
+                                                             bool has_second, float none) {
+    if (operand == nullptr) return {none, none};
+    const T* const from = static_cast<const T*>(operand) + at;
+    if constexpr (is_even) {
+      const auto pair = *reinterpret_cast<const StoredPair*>(from);
+      return {to_float(pair.first), to_float(pair.second)};
+    }
+    return {to_float(from[0]), has_second ? to_float(from[1]) : none};
+  }
+  /// Applies the factors, the gate and the residual to O, in fp32 and with one rounding for the
+  /// latter two: 1 and -0, where there is none, change no bit. The factors are 1 afterwards. Rows
+  /// of the operands begin at multiples of 4 bytes if their columns are even.
+  template <bool is_even>
+  __device__ __forceinline__ void finish(float (&o)[DV / 2], const Work& work,
+                                         float (&factor)[2]) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = row_of(work) + 8 * h;
+      const std::int64_t first = operand_row(work, row);
+#pragma unroll
+      for (int i = 0; i < DV / 8; ++i) {
+        const int column = 8 * i + 2 * (lane() % 4), at = 4 * i + 2 * h;
+        if (!has_row(work, row) || column >= p.columns) continue;
+        const bool has_second = column + 1 < p.columns;
+        const OperandPair gate = operand_pair<is_even>(p.gate, first + column, has_second, 1.0F);
+        const OperandPair residual =
+            operand_pair<is_even>(p.residual, first + column, has_second, -0.0F);
+        o[at] = fmaf(o[at] * factor[h], gate.first, residual.first);
+        o[at + 1] = fmaf(o[at + 1] * factor[h], gate.second, residual.second);
+      }
+      factor[h] = 1.0F;
+    }
+  }
+  /// An element of O of a row that sees no key: 0, or what its gate and residual make of it.
+  __device__ __forceinline__ T nothing_at(const Work& work, int row, int column) const {
+    if constexpr (has_epilogues) {
+      const std::int64_t at = operand_row(work, row) + column;
+      const float gate = operand_pair<false>(p.gate, at, false, 1.0F).first;
+      return from_float<T>(
+          fmaf(0.0F, gate, operand_pair<false>(p.residual, at, false, 0.0F).first));
+    }
+    return T(0.0F);
   }
   __device__ __forceinline__ bool has_row(const Work& work, int row) const {
     return static_cast<unsigned>(row) < static_cast<unsigned>(bounds_of(p, work).queries);

@@ -53,7 +53,7 @@ struct alignas(8) Fa3RowRange {
 };
 
 /// Parameters where rows see keys between two ends, of which padding may hide some, scores may have
-/// a softcap or terms of ALiBi, and sums a sink.
+/// a softcap or terms of ALiBi, sums a sink, and O a gate and a residual.
 struct Fa3MaskedParameters : Fa3Parameters {
   int begin;                     ///< query i sees no key below i + begin
   const Fa3RowRange* ranges;     ///< [batch, queries]; null: begin and reach say what rows see
@@ -64,6 +64,7 @@ struct Fa3MaskedParameters : Fa3Parameters {
   const float* slopes;           ///< [heads]; null: none
   float slope_unit;              ///< what a natural logarithm counts in the scores slopes lower
   int diagonal;                  ///< key from which slopes count the distances of query 0
+  const void *gate, *residual;   ///< [batch, heads, queries, columns] in O's format; null: none
 
   /// Keys that `query` of an entry sees. Without a key, `first` may be any that is not below
   /// `past`.
