@@ -123,11 +123,11 @@ bool has_modifications(const Problem& problem) {
 }
 
 bool has_epilogue(const Problem& problem) {
-  return problem.gate != Gate::none || problem.residual != Residual::none;
+  return problem.gate != OutputGate::none || problem.residual != Residual::none;
 }
 
 void take_away_epilogue(Problem& problem) {
-  problem.gate = Gate::none;
+  problem.gate = OutputGate::none;
   problem.residual = Residual::none;
 }
 

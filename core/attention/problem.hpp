@@ -49,7 +49,7 @@ enum class Bias : int {
 
 /// A number that each element of O is multiplied by: gated attention [Qiu et al., arXiv 2505.06708;
 /// Qwen3-Next].
-enum class Gate : int {
+enum class OutputGate : int {
   none,
   given  ///< a tensor like O
 };
@@ -143,7 +143,7 @@ struct Problem {
   std::int64_t list_rows = 1, list_keys = 1;  ///< queries that share a list, keys of an item
   float dropout = 0.0F;                       ///< probability of a weight to fall; 0: none does
   std::int64_t dropout_seed = 0, dropout_offset = 0;  ///< of the generator that says which fall
-  Gate gate = Gate::none;                             ///< an epilogue, as is the next
+  OutputGate gate = OutputGate::none;                 ///< an epilogue, as is the next
   Residual residual = Residual::none;
 
   friend bool operator==(const Problem&, const Problem&) = default;

@@ -44,7 +44,7 @@ using FieldMember =
     std::variant<std::int64_t Problem::*, std::int64_t Window::*, std::uint64_t Problem::*,
                  float Problem::*, Mask Problem::*, ElementType Problem::*, Values Problem::*,
                  LseGradient Problem::*, Sinks Problem::*, Slopes Problem::*, Bias Problem::*,
-                 Gate Problem::*, Residual Problem::*, Code Codes::*, Scales Codes::*,
+                 OutputGate Problem::*, Residual Problem::*, Code Codes::*, Scales Codes::*,
                  ScaleFormat Codes::*, const Operation * Problem::*>;
 
 /// Form of a field in the keys of a table of tuned Plans (core/run/tuning_key.hpp), whose parts

@@ -41,7 +41,7 @@ constexpr TensorSpec values_tensor() {
 /// No columns where there is none.
 Shape gate_shape(const Problem& problem) {
   Shape shape = output_shape(problem);
-  if (problem.gate == Gate::none) shape[3] = 0;
+  if (problem.gate == OutputGate::none) shape[3] = 0;
   return shape;
 }
 
@@ -109,7 +109,7 @@ double forward::alibi_of(const Problem& problem, const Inputs& inputs, std::int6
 
 float forward::gate_of(const Problem& problem, const Inputs& inputs, std::int64_t b, std::int64_t h,
                        std::int64_t query, std::int64_t column) {
-  return problem.gate == Gate::none ? 1.0F : inputs[gate].at(b, h, query, column);
+  return problem.gate == OutputGate::none ? 1.0F : inputs[gate].at(b, h, query, column);
 }
 
 float forward::residual_of(const Problem& problem, const Inputs& inputs, std::int64_t b,

@@ -78,7 +78,7 @@ struct ForwardArguments {
     if (problem.slopes == Slopes::given) {
       slopes = static_cast<const float*>(all[forward::slopes].data);
     }
-    if (problem.gate == Gate::given) {
+    if (problem.gate == OutputGate::given) {
       gate = all[forward::gate].data;
       gate_strides = all[forward::gate].strides;
     }

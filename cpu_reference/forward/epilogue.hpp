@@ -42,7 +42,7 @@ template <class Number, class Tensors>
   Epilogue<Number> epilogue;
   if constexpr (std::is_same_v<Tensors, Inputs>) {
     if (!has_epilogue(problem) || query >= problem.query_len_of(b)) return epilogue;
-    epilogue.has_gate = problem.gate == Gate::given;
+    epilogue.has_gate = problem.gate == OutputGate::given;
     epilogue.has_residual = problem.residual == Residual::given;
     epilogue.gate = forward::gate_of(problem, inputs, b, h, query, column);
     epilogue.residual = forward::residual_of(problem, inputs, b, h, query, column);

@@ -57,7 +57,8 @@ TEST(EpilogueExact, OIsThatOfAttentionTimesTheGateAndTheResidualMore) {
       const auto at = static_cast<std::size_t>(c);
       const auto row = oracle_row<Quad>(problem, inputs, b, h, n);
       const auto attended = oracle_row<Quad>(plain, inputs, b, h, n);
-      const Quad gate = problem.gate == Gate::given ? inputs[forward::gate].at(b, h, n, c) : 1.0F;
+      const Quad gate =
+          problem.gate == OutputGate::given ? inputs[forward::gate].at(b, h, n, c) : 1.0F;
       const Quad residual =
           problem.residual == Residual::given ? inputs[forward::residual].at(b, h, n, c) : 0.0F;
       EXPECT_EQ(row.o[at], gate * attended.o[at] + residual) << text;

@@ -240,10 +240,10 @@ void add_epilogues(std::vector<Feature>& list) {
     add(fmt::format("{} and entries of other lengths", what), {},
         both([](const Case& c) { return c.problem.length_seed != 0 && c.problem.batch > 1; }));
   };
-  add_all("a gate", [](const Case& c) { return c.problem.gate != Gate::none; });
+  add_all("a gate", [](const Case& c) { return c.problem.gate != OutputGate::none; });
   add_all("a residual", [](const Case& c) { return c.problem.residual != Residual::none; });
   Adder(list, "a kernel with a gate")("a gate and a residual", {}, [](const Case& c) {
-    return c.problem.gate != Gate::none && c.problem.residual != Residual::none;
+    return c.problem.gate != OutputGate::none && c.problem.residual != Residual::none;
   });
 }
 

@@ -155,7 +155,7 @@ void draw_epilogue(const KernelInfo& kernel, Problem& problem) {
   if ((!has.gate && !has.residual) || !one_of(3)) return;
   // Where the kernel offers both, one of three has both.
   const int kind = *gen::inRange(0, 3);
-  if (has.gate && (kind != 1 || !has.residual)) problem.gate = Gate::given;
+  if (has.gate && (kind != 1 || !has.residual)) problem.gate = OutputGate::given;
   if (has.residual && (kind != 0 || !has.gate)) problem.residual = Residual::given;
 }
 

@@ -89,7 +89,7 @@ class FrameworkHead {
   /// An element of O with its gate and residual, every step a tensor.
   [[nodiscard]] Real with_epilogue(Real o, std::int64_t n, std::int64_t column) const {
     o = kept(o);
-    if (p_.gate != Gate::none) {
+    if (p_.gate != OutputGate::none) {
       o = kept(o * static_cast<Real>(forward::gate_of(p_, inputs_, b_, h_, n, column)));
     }
     if (p_.residual == Residual::none) return o;

@@ -21,8 +21,8 @@ Variation against_none(const Run& run, InputIndex input, float nothing,
 }
 
 Varied with_gate_of_one(Run& run, const LawDraws&) {
-  if (run.problem().gate == Gate::none) return {};
-  return against_none(run, forward::gate, 1, [](Problem& p) { p.gate = Gate::none; });
+  if (run.problem().gate == OutputGate::none) return {};
+  return against_none(run, forward::gate, 1, [](Problem& p) { p.gate = OutputGate::none; });
 }
 
 /// -0, to which 0 may be added as well as -0.

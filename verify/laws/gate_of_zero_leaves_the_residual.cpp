@@ -12,7 +12,7 @@ const LawRegistration registration{
      .statement = "a gate of 0 makes O its residual, or 0, exactly",
      .cost = Law::Cost::more_launches,
      .operations = {&forward_operation},
-     .applies = [](Run& run) { return run.problem().gate == Gate::given; },
+     .applies = [](Run& run) { return run.problem().gate == OutputGate::given; },
      .check =
          [](Run& run) {
            const Problem& problem = run.problem();

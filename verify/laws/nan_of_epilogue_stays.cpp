@@ -31,7 +31,7 @@ Spot drawn_spot(const Run& run) {
     return random_below(run.the_case().inputs.seed, stream_nan_epilogue, index++, below);
   };
   std::vector<InputIndex> inputs;
-  if (problem.gate == Gate::given) inputs.push_back(forward::gate);
+  if (problem.gate == OutputGate::given) inputs.push_back(forward::gate);
   if (problem.residual == Residual::given) inputs.push_back(forward::residual);
   std::vector<std::int64_t> entries;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
