@@ -31,6 +31,7 @@ namespace {
 
 constexpr std::int64_t largest_head_dim = 256;
 constexpr std::int64_t largest_ragged_head_dim = 128;
+constexpr std::int64_t largest_epilogue_head_dim = 128;
 constexpr std::int64_t largest_dim_of_narrow = 192, largest_narrow_dim = 128;  // of K, of V
 constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
@@ -180,6 +181,10 @@ std::string masked_without(const Problem& problem, const std::string& what) {
 std::optional<std::string> why_not_masked(const Problem& problem, const Plan& plan) {
   if (problem.list_seed != 0 || problem.length_seed != 0) {
     return masked_without(problem, "lengths and lists of keys");
+  }
+  if (has_epilogue(problem) && problem.head_dim > largest_epilogue_head_dim) {
+    return "head_dim is " + std::to_string(problem.head_dim) +
+           "; allowed with gates and residuals: 1 to " + std::to_string(largest_epilogue_head_dim);
   }
   if (has_far_scale(problem)) {
     return "the problem is " + to_string(problem) +
