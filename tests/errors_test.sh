@@ -70,8 +70,8 @@ check "dQ, dK and dV of backward kernels, each in its formats" \
 check "and each once more, by its distribution" [ "$(grep -cE ' d[QKV] .*[0-9]$' gradient_table)" -eq 24 ]
 check "which a problem may ask for too" has <("$attest" errors --sets 1 --kernel backward_tiled --family normal --problem 'n9 d16 bf16 backward' 2>&1) 'bf16 dK '
 gradients --problem 'b1 h2/1 n65 d16' --kernel 'choice/*' --json >choices
-check "what each of eleven sets of roundings costs, in two formats" [ "$(grep -o '"contender":"choice/bwd_[^}]*' choices | sort -u | wc -l)" -eq 66 ]
-check "records say that they are of gradients" [ "$(grep -c '"problem":"[^"]* backward"' choices)" -eq 66 ]
+check "what each of twelve sets of roundings costs, in two formats" [ "$(grep -o '"contender":"choice/bwd_[^}]*' choices | sort -u | wc -l)" -eq 72 ]
+check "records say that they are of gradients" [ "$(grep -c '"problem":"[^"]* backward"' choices)" -eq 72 ]
 gradients --problem 'h1 n33 d16 bf16' --kernel choice/bwd_nothing_rounded --json --exact-saved >exact_saved
 check "held against the gradient there is no bound" [ "$(grep -c error_over_bound exact_saved)" -eq 0 ]
 check "and the inputs say so" has exact_saved '"inputs":"normal_exact_saved"'

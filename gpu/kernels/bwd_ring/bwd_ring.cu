@@ -25,12 +25,12 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (auto why = why_no_ring(kernel, problem, plan, backward_ring_plan<this_executor>)) return why;
   const auto ranks = static_cast<std::size_t>(plan.ranks);
   std::vector<std::int64_t> of_queries(ranks), of_keys(ranks);
-  for_each_launch(problem, plan, backward_ring_plan<this_executor>,
-                  [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem&,
-                      const std::optional<Plan>&) {
-                    ++of_queries[static_cast<std::size_t>(rank)];
-                    ++of_keys[static_cast<std::size_t>(step.owner)];
-                  });
+  for_each_meeting(problem, plan, backward_ring_plan<this_executor>,
+                   [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem&,
+                       const std::optional<Plan>&) {
+                     ++of_queries[static_cast<std::size_t>(rank)];
+                     ++of_keys[static_cast<std::size_t>(step.owner)];
+                   });
   if (auto why = why_too_many_parts(of_queries)) return why;
   return why_too_many_parts(of_keys);
 }
@@ -41,18 +41,18 @@ BackwardRoundings precision(const Problem& problem, const Plan& plan) {
   std::vector<std::int64_t> dq_parts(ranks), kv_parts(ranks);
   BackwardRoundings result;
   std::int64_t dq_chain = 1, kv_chain = 1, kv_tiles = 1;
-  for_each_launch(problem, plan, backward_ring_plan<this_executor>,
-                  [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem& part,
-                      const std::optional<Plan>& chosen) {
-                    result = kernel_of_ring<this_executor>("bwd_wgmma")
-                                 .precision(part, chosen.value())
-                                 .as<BackwardRoundings>();
-                    dq_parts[static_cast<std::size_t>(rank)] += result.dq_parts;
-                    ++kv_parts[static_cast<std::size_t>(step.owner)];
-                    dq_chain = std::max(dq_chain, result.dq_chain);
-                    kv_chain = std::max(kv_chain, result.kv_chain);
-                    kv_tiles = std::max(kv_tiles, result.kv_tiles);
-                  });
+  for_each_meeting(problem, plan, backward_ring_plan<this_executor>,
+                   [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem& part,
+                       const std::optional<Plan>& chosen) {
+                     result = kernel_of_ring<this_executor>("bwd_wgmma")
+                                  .precision(part, chosen.value())
+                                  .as<BackwardRoundings>();
+                     dq_parts[static_cast<std::size_t>(rank)] += result.dq_parts;
+                     ++kv_parts[static_cast<std::size_t>(step.owner)];
+                     dq_chain = std::max(dq_chain, result.dq_chain);
+                     kv_chain = std::max(kv_chain, result.kv_chain);
+                     kv_tiles = std::max(kv_tiles, result.kv_tiles);
+                   });
   const auto most = [](const std::vector<std::int64_t>& parts) {
     return std::max<std::int64_t>(1, *std::ranges::max_element(parts));
   };

@@ -59,8 +59,8 @@ using RingPlan = std::optional<Plan> (*)(const Problem& launch);
 /// Calls visit(rank, what it meets, number of that step, launch's problem, its Plan if there is
 /// one) for all launches of all ranks.
 template <typename Visit>
-void for_each_launch(const Problem& problem, const Plan& plan, RingPlan plan_of,
-                     const Visit& visit) {
+void for_each_meeting(const Problem& problem, const Plan& plan, RingPlan plan_of,
+                      const Visit& visit) {
   for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
     const std::vector<RingStep> steps = ring_steps(problem, plan, rank);
     for (std::size_t step = 0; step < steps.size(); ++step) {
@@ -83,15 +83,15 @@ inline std::optional<std::string> why_no_ring(const KernelInfo& kernel, const Pr
     return "the plan names no distribution; allowed: contiguous, zigzag and stripe";
   }
   std::optional<std::string> reason;
-  for_each_launch(problem, plan, plan_of,
-                  [&](std::int64_t, const RingStep&, std::size_t, const Problem& part,
-                      const std::optional<Plan>& chosen) {
-                    if (!chosen) {
-                      reason = kernel.name + " has no plan for a launch of it, " + to_string(part);
-                    } else if (const auto why = why_unsupported(kernel, part, *chosen)) {
-                      reason = kernel.name + " cannot run a launch of it: " + *why;
-                    }
-                  });
+  for_each_meeting(problem, plan, plan_of,
+                   [&](std::int64_t, const RingStep&, std::size_t, const Problem& part,
+                       const std::optional<Plan>& chosen) {
+                     if (!chosen) {
+                       reason = kernel.name + " has no plan for a launch of it, " + to_string(part);
+                     } else if (const auto why = why_unsupported(kernel, part, *chosen)) {
+                       reason = kernel.name + " cannot run a launch of it: " + *why;
+                     }
+                   });
   return reason;
 }
 
