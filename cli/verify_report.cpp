@@ -56,6 +56,7 @@ std::string outcome(const KernelResult& result, bool is_finished) {
 struct Column {
   std::string title;
   std::function<std::string(const KernelResult&)> text;
+  std::string short_title = title;  ///< where a line would be too long
 };
 
 /// True if the kernel writes an output of that name, in every problem or in some that were judged.
@@ -103,10 +104,10 @@ std::vector<Column> columns_for(const std::vector<KernelResult>& results) {
                        }});
   }
   for (const TensorSpec* output : outputs_of(results)) {
-    columns.push_back({fmt::format("{}/bound", output->label),
-                       [name = std::string(output->name)](const KernelResult& r) {
-                         return worst_ratio(r, name);
-                       }});
+    columns.push_back(
+        {fmt::format("{}/bound", output->label),
+         [name = std::string(output->name)](const KernelResult& r) { return worst_ratio(r, name); },
+         std::string(output->label)});
   }
   const auto add_if_any = [&](std::string title, std::int64_t KernelResult::*count) {
     if (std::ranges::none_of(results, [=](const KernelResult& r) { return r.*count > 0; })) return;
@@ -194,18 +195,30 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
   const bool has_batch_column = outputs_of(results).size() <= 2;
   if (has_batch_column) columns.push_back(batch_column());
   std::vector<std::size_t> widths;
-  for (const Column& column : columns) {
-    std::size_t width = column.title.size();
-    for (const KernelResult& result : results) width = std::max(width, column.text(result).size());
-    widths.push_back(width);
-  }
-  // Columns stand closer where a line would have over 100: of gradients, with vacuous cases.
+  const auto find_widths = [&] {
+    widths.clear();
+    for (const Column& column : columns) {
+      std::size_t width = column.title.size();
+      for (const KernelResult& result : results) {
+        width = std::max(width, column.text(result).size());
+      }
+      widths.push_back(width);
+    }
+  };
+  find_widths();
+  // Columns stand closer where a line would have over 100: of gradients, with vacuous cases; and
+  // those of ratios are called by their output alone with gradients of sinks and biases.
   constexpr std::size_t most_columns = 100, verdict_width = 8;
   const auto width_with = [&](std::size_t gap) {
-    std::size_t sum = name_width + 6 + gap + verdict_width;
+    std::size_t sum = name_width + 6 + 2 + verdict_width;
     for (const std::size_t width : widths) sum += gap + width;
     return sum;
   };
+  const bool is_short = width_with(1) > most_columns;
+  if (is_short) {
+    for (Column& column : columns) column.title = column.short_title;
+    find_widths();
+  }
   const std::string gap(width_with(2) <= most_columns ? 2 : 1, ' ');
   fmt::print("\n{:<{}}  on  ", "kernel", name_width);
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -219,6 +232,7 @@ void print_table(const std::vector<KernelResult>& results, const CampaignOptions
     }
     fmt::print("  {}\n", outcome(result, is_complete || !is_unfinished(result, campaign)));
   }
+  if (is_short) fmt::print("columns of outputs: the largest error over its bound\n");
   if (!has_batch_column) print_batch_claims(results);
 }
 

@@ -379,9 +379,12 @@ class Served(unittest.TestCase):
 
     def test_a_judge_that_is_gone_before_it_is_asked_is_replaced(self):
         with self.served() as (answer, server, _):
-            children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(server.pid)], capture_output=True, text=True, check=True).stdout
-            waiting = [int(line.split()[0]) for line in children.splitlines() if "--ahead" in line]
-            self.assertEqual(len(waiting), 1, children)
+            waiting = []
+            while len(waiting) != 1:  # it is started when the server listens, not before
+                self.assertIsNone(server.poll())
+                time.sleep(0.05)
+                children = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(server.pid)], capture_output=True, text=True, check=False).stdout
+                waiting = [int(line.split()[0]) for line in children.splitlines() if "--ahead" in line]
             os.kill(waiting[0], signal.SIGTERM)
             time.sleep(0.5)
             self.assertEqual(answer({"solution": f"{HERE / 'mean_of_v.py'}:twin", **OPTIONS})["verdict"], "passed")
