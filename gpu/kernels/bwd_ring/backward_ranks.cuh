@@ -68,10 +68,9 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
   BackwardRanks(const BackwardArguments& whole, Device& device)
       : Base(whole.problem, whole.plan, kernel_of_ring<home>("bwd_wgmma"), device), whole_(whole) {
     for (std::int64_t rank = 0; rank < this->ranks(); ++rank) {
-      members_.emplace_back(devices_.of(rank));
-      this->begin(members_.back(), rank);
-      add_memory(members_.back());
-      take_inputs(members_.back());
+      Member& m = this->add_member(rank);
+      add_memory(m);
+      take_inputs(m);
     }
     for (Member& m : members_) prepare(m);  // owners have memory by now
     devices_.synchronize();

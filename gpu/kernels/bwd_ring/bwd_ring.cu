@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "core/attention/backward_roundings.hpp"
-#include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/bwd_ring/backward_ranks.cuh"
-#include "gpu/primitives/tensor_map.cuh"
+#include "gpu/kernels/ring/ring_kernel.cuh"
 
 namespace attest {
 namespace {
@@ -67,59 +66,22 @@ BackwardRoundings precision(const Problem& problem, const Plan& plan) {
   return result;
 }
 
-void run(const BackwardArguments& a, Device& device) {
-  BackwardRanks<this_executor> ranks(a, device);
-  ranks.run(true);
-  ranks.give_outputs();
-}
-
-double time_ring(const BackwardArguments& a, Device& device, int count, bool exchanges) {
-  require_gpus<this_executor>("bwd_ring", a.plan.ranks);
-  BackwardRanks<this_executor> ranks(a, device);
-  ranks.run(true);  // all buffers hold what they will
-  const double ms = ranks.time_ms(count, exchanges);
-  ranks.give_outputs();
-  return ms;
-}
+using Ranks = BackwardRanks<this_executor>;
 
 KernelInfo kernel() {
-  KernelInfo info;
+  KernelInfo info = ring_info<Ranks, BackwardArguments>(
+      "bwd_ring",
+      "bwd_wgmma on several GPUs in a ring; copy engines move K, V, dK and dV meanwhile");
   info.operation = &backward_operation;
-  info.name = "bwd_ring";
-  info.summary = "bwd_wgmma on several GPUs in a ring; copy engines move K, V, dK and dV meanwhile";
-  info.source = "claims N3";
-  info.executor = this_executor;
-  info.element_types = {ElementType::fp16, ElementType::bf16};
-  info.masks.assign(prefix_masks().begin(), prefix_masks().end());
-  info.features = {.no_queries = true, .value_dim = true, .softcap = true};
   // Blocks of bwd_wgmma add to dQ in the order in which they come.
   info.plan_depends_on_order = [](const Plan&) { return true; };
-  info.ignores_hidden_nan = false;
-  info.unavailable = [] { return why_not_hopper(); };
-  info.compute_capabilities = hopper_alone;
   info.precision = precision;
-  info.plans = ring_plans;
   info.unsupported = unsupported;
-  info.launch = run;
-  info.timed_launch = [](const Arguments& a, Device& device, LaunchesInRow launches) {
-    return time_ring(a, device, launches.count, true);
-  };
-  return info;
-}
-
-[[maybe_unused]] KernelInfo share() {  // planted bugs have none
-  KernelInfo info = kernel();
-  info.name = "bwd_ring_share";
-  info.summary = "no ring: its launches without an exchange, which is what it could be";
-  info.role = KernelRole::limit;
-  info.timed_launch = [](const Arguments& a, Device& device, LaunchesInRow launches) {
-    return time_ring(a, device, launches.count, false);
-  };
   return info;
 }
 
 const KernelRegistration registration(kernel());
-const KernelRegistration limit(share());
+const KernelRegistration limit(share_of<Ranks, BackwardArguments>(kernel()));
 
 }  // namespace
 }  // namespace attest

@@ -46,9 +46,7 @@ class ForwardRanks : public RingRanks<home, ForwardMember<home>> {
   ForwardRanks(const ForwardArguments& whole, Device& device)
       : Base(whole.problem, whole.plan, kernel_of_ring<home>("fa3_wgmma"), device), whole_(whole) {
     for (std::int64_t rank = 0; rank < this->ranks(); ++rank) {
-      members_.emplace_back(devices_.of(rank));
-      Member& m = members_.back();
-      this->begin(m, rank);
+      Member& m = this->add_member(rank);
       const std::int64_t rows = this->query_heads() * m.queries;
       m.o = this->add_rows(m, "O", bytes_of(rows * this->v_columns()));
       m.lse = reinterpret_cast<float*>(this->add_rows(m, "LSE", bytes_of(rows, sizeof(float))));

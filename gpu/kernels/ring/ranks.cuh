@@ -103,15 +103,6 @@ inline std::optional<std::string> why_too_many_parts(const std::vector<std::int6
          " parts; allowed: " + std::to_string(most_ring_parts);
 }
 
-/// Throws MachineError where ranks would share GPUs: times would say nothing.
-template <Executor home>
-void require_gpus(const std::string& kernel, std::int64_t ranks) {
-  if (ranks <= RankDevices::gpus()) return;
-  throw MachineError(kernel + ": " + std::to_string(ranks) +
-                     " ranks are timed on as many GPUs; this machine has " +
-                     std::to_string(RankDevices::gpus()));
-}
-
 /// Two ranks first; under causal masks in zigzag, where all have as much to do.
 inline std::vector<Plan> ring_plans(const Problem& problem) {
   std::vector<std::int64_t> order{Distribution::contiguous, Distribution::zigzag,
@@ -232,8 +223,9 @@ class RingRanks {
     return {there.k, there.v, m.steps[step].keys};
   }
 
-  /// Gives a rank its tokens, steps, Q and memory for keys.
-  void begin(Member& m, std::int64_t rank) {
+  /// Adds a rank with its tokens, steps, Q and memory for keys.
+  [[nodiscard]] Member& add_member(std::int64_t rank) {
+    Member& m = members_.emplace_back(devices_.of(rank));
     m.rank = rank;
     m.query_pieces = pieces_of_rank(plan_.distribution, problem().query_len, ranks(), rank);
     m.key_pieces = pieces_of_rank(plan_.distribution, problem().key_len, ranks(), rank);
@@ -247,6 +239,7 @@ class RingRanks {
     }
     for (RingKeys& keys : m.visiting) keys = add_keys(m.memory, most, "visiting ");
     m.fetched.resize(m.steps.size());
+    return m;
   }
 
   /// Copies the rows of pieces of the caller's tensor; `to_rank`: into a rank's, else out of it.

@@ -11,10 +11,9 @@
 #include <string>
 
 #include "core/operations/forward.hpp"
-#include "core/run/kernel.hpp"
 #include "core/run/registry.hpp"
 #include "gpu/kernels/ring/forward_ranks.cuh"
-#include "gpu/primitives/tensor_map.cuh"
+#include "gpu/kernels/ring/ring_kernel.cuh"
 
 namespace attest {
 namespace {
@@ -53,56 +52,18 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   return result;
 }
 
-void run(const ForwardArguments& a, Device& device) {
-  ForwardRanks<this_executor> ranks(a, device);
-  ranks.run(true);
-  ranks.give_outputs();
-}
-
-double time_ring(const ForwardArguments& a, Device& device, int count, bool exchanges) {
-  require_gpus<this_executor>("ring", a.plan.ranks);
-  ForwardRanks<this_executor> ranks(a, device);
-  ranks.run(true);  // all buffers hold what they will
-  const double ms = ranks.time_ms(count, exchanges);
-  ranks.give_outputs();
-  return ms;
-}
+using Ranks = ForwardRanks<this_executor>;
 
 KernelInfo kernel() {
-  KernelInfo info;
-  info.name = "ring";
-  info.summary = "fa3_wgmma on several GPUs in a ring; copy engines move K and V meanwhile";
-  info.source = "claims N3";
-  info.executor = this_executor;
-  info.element_types = {ElementType::fp16, ElementType::bf16};
-  info.masks.assign(prefix_masks().begin(), prefix_masks().end());
-  info.features = {.no_queries = true, .value_dim = true, .softcap = true};
-  info.ignores_hidden_nan = false;
-  info.unavailable = [] { return why_not_hopper(); };
-  info.compute_capabilities = hopper_alone;
+  KernelInfo info = ring_info<Ranks, ForwardArguments>(
+      "ring", "fa3_wgmma on several GPUs in a ring; copy engines move K and V meanwhile");
   info.precision = precision;
-  info.plans = ring_plans;
   info.unsupported = unsupported;
-  info.launch = run;
-  info.timed_launch = [](const Arguments& a, Device& device, LaunchesInRow launches) {
-    return time_ring(a, device, launches.count, true);
-  };
-  return info;
-}
-
-[[maybe_unused]] KernelInfo share() {  // planted bugs have none
-  KernelInfo info = kernel();
-  info.name = "ring_share";
-  info.summary = "no ring: its launches without an exchange, which is what it could be";
-  info.role = KernelRole::limit;
-  info.timed_launch = [](const Arguments& a, Device& device, LaunchesInRow launches) {
-    return time_ring(a, device, launches.count, false);
-  };
   return info;
 }
 
 const KernelRegistration registration(kernel());
-const KernelRegistration limit(share());
+const KernelRegistration limit(share_of<Ranks, ForwardArguments>(kernel()));
 
 }  // namespace
 }  // namespace attest
