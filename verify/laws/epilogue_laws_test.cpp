@@ -10,15 +10,6 @@
 namespace attest {
 namespace {
 
-/// Under the kernel that has every epilogue. Query tiles have 4 rows, key tiles 8 keys.
-Case epilogue_case(const std::string& problem) {
-  return {.kernel = "m6_every_shape",
-          .problem = problem_from_string(problem),
-          .plan = {.query_tile = 4, .key_tile = 8, .key_splits = 1, .pack_gqa = PackGqa::no},
-          .layouts = ForwardLayouts{.k = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bnhd, 5, 2}},
-          .inputs = {.seed = 11}};
-}
-
 const std::vector<std::string> with_epilogues{
     "b2 h4/2 q3 k20 d16 gate_given",
     "b2 h4/2 q4 k7 d17 causal_bottom_right residual_given",
@@ -30,26 +21,7 @@ const std::vector<std::string> with_epilogues{
     "b1 h2/1 q8 k0 d16 gate_given residual_given"};
 
 TEST(EpilogueLaws, ACorrectKernelPassesEveryLawUnderEveryEpilogue) {
-  for (const std::string& problem : with_epilogues) {
-    for (std::uint64_t seed = 1; seed < 7; ++seed) {
-      Case c = epilogue_case(problem);
-      c.inputs.seed = seed;
-      if (seed % 2 == 0)
-        c.plan = {.query_tile = 8, .key_tile = 16, .key_splits = 3, .pack_gqa = PackGqa::no};
-      HostMemoryDevice device;
-      attest::Run run(*find_kernel(c.kernel, Executor::cpu), c, device);
-      const CaseVerdict verdict = verify_case(run, {.every_law = true});
-      EXPECT_EQ(verdict.verdict, Verdict::passed)
-          << problem << ' ' << seed << ": "
-          << (verdict.failure ? describe(*verdict.failure, run.kernel()) : verdict.reason);
-    }
-  }
-}
-
-/// Nudges an element of O by one ulp.
-void nudge_output(const ForwardArguments& a) {
-  float* const o = o_row(a, 0, 0, 0);
-  o[0] = std::nextafter(o[0], 9.0F);
+  expect_every_law_passed(with_epilogues, 6);
 }
 
 float first_of_operand(const void* tensor) {
@@ -62,7 +34,7 @@ TEST(EpilogueLaws, AGateThatLeavesATraceWhereItIsOneIsCaught) {
       [](const ForwardArguments& a) {
         if (a.gate != nullptr && first_of_operand(a.gate) == 1) nudge_output(a);
       },
-      epilogue_case(with_epilogues[0]));
+      every_shape_case(with_epilogues[0]));
 }
 
 TEST(EpilogueLaws, AResidualThatLeavesATraceWhereItIsNoneIsCaught) {
@@ -74,7 +46,7 @@ TEST(EpilogueLaws, AResidualThatLeavesATraceWhereItIsNoneIsCaught) {
           nudge_output(a);
         }
       },
-      epilogue_case(with_epilogues[1]));
+      every_shape_case(with_epilogues[1]));
 }
 
 TEST(EpilogueLaws, AnEpilogueThatChangesLseIsCaught) {
@@ -86,7 +58,7 @@ TEST(EpilogueLaws, AnEpilogueThatChangesLseIsCaught) {
             a.lse[0] = std::nextafter(a.lse[0], 99.0F);
           }
         },
-        epilogue_case(problem));
+        every_shape_case(problem));
   }
 }
 
@@ -97,7 +69,7 @@ TEST(EpilogueLaws, AGateOfZeroThatLeavesSomethingOfOIsCaught) {
         [](const ForwardArguments& a) {
           if (first_of_operand(a.gate) == 0) nudge_output(a);
         },
-        epilogue_case(problem));
+        every_shape_case(problem));
   }
 }
 
@@ -114,7 +86,7 @@ TEST(EpilogueLaws, OThatIsRoundedBeforeItsResidualIsAddedIsCaught) {
           o = static_cast<float>(round_to(ElementType::bf16, o - residual)) + residual;
         }
       },
-      epilogue_case(with_epilogues[1]));
+      every_shape_case(with_epilogues[1]));
 }
 
 TEST(EpilogueLaws, ANanOfAnEpilogueThatIsSwallowedOrReachesItsNeighboursIsCaught) {
@@ -132,14 +104,14 @@ TEST(EpilogueLaws, ANanOfAnEpilogueThatIsSwallowedOrReachesItsNeighboursIsCaught
             std::fill(o, o + columns, swallows ? 0 : std::numeric_limits<float>::quiet_NaN());
           }
         },
-        epilogue_case(with_epilogues[0]));
+        every_shape_case(with_epilogues[0]));
   }
 }
 
 TEST(EpilogueLaws, AnEmptyRowWithoutItsResidualIsCaught) {
   expect_caught(
       "empty_rows", [](const ForwardArguments& a) { o_row(a, 0, 0, 0)[0] = 0; },
-      epilogue_case("b1 h4/2 q17 k6 d16 causal_bottom_right residual_given"));
+      every_shape_case("b1 h4/2 q17 k6 d16 causal_bottom_right residual_given"));
 }
 
 }  // namespace

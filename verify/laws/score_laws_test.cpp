@@ -11,15 +11,6 @@
 namespace attest {
 namespace {
 
-/// Under the kernel that has every score modification.
-Case modified_case(const std::string& problem) {
-  return {.kernel = "m6_every_shape",
-          .problem = problem_from_string(problem),
-          .plan = {.query_tile = 4, .key_tile = 8, .key_splits = 1, .pack_gqa = PackGqa::no},
-          .layouts = ForwardLayouts{.k = {DimOrder::bnhd, 3, 1}, .o = {DimOrder::bnhd, 5, 2}},
-          .inputs = {.seed = 11}};
-}
-
 const std::vector<std::string> modified{
     "b2 h4/2 q9 k20 d16 causal_bottom_right sinks_given",
     "b2 h4/2 q17 k6 d16 causal_bottom_right sinks_given fp16",
@@ -42,62 +33,43 @@ const std::vector<std::string> modified{
     "b1 h2/1 q19 k30 d16 window_bottom_right left7 right2 lists5 listrows8 slopes_given bias_full"};
 
 TEST(ScoreLaws, ACorrectKernelPassesEveryLawUnderEveryModification) {
-  for (const std::string& problem : modified) {
-    for (std::uint64_t seed = 1; seed < 5; ++seed) {
-      Case c = modified_case(problem);
-      c.inputs.seed = seed;
-      if (seed % 2 == 0)
-        c.plan = {.query_tile = 8, .key_tile = 16, .key_splits = 3, .pack_gqa = PackGqa::no};
-      HostMemoryDevice device;
-      attest::Run run(*find_kernel(c.kernel, Executor::cpu), c, device);
-      const CaseVerdict verdict = verify_case(run, {.every_law = true});
-      EXPECT_EQ(verdict.verdict, Verdict::passed)
-          << problem << ' ' << seed << ": "
-          << (verdict.failure ? describe(*verdict.failure, run.kernel()) : verdict.reason);
-    }
-  }
-}
-
-/// Nudges an element of O by one ulp.
-void nudge(const ForwardArguments& a) {
-  float* const o = o_row(a, 0, 0, 0);
-  o[0] = std::nextafter(o[0], 9.0F);
+  expect_every_law_passed(modified, 4);
 }
 
 TEST(ScoreLaws, SinksThatLeaveATraceWhereTheyAreNoneAreCaught) {
   expect_caught(
       "absent_sinks_are_minus_infinity",
       [](const ForwardArguments& a) {
-        if (a.sinks != nullptr && std::isinf(a.sinks[0])) nudge(a);
+        if (a.sinks != nullptr && std::isinf(a.sinks[0])) nudge_output(a);
       },
-      modified_case(modified[0]));
+      every_shape_case(modified[0]));
 }
 
 TEST(ScoreLaws, SlopesThatLeaveATraceWhereTheyAreZeroAreCaught) {
   expect_caught(
       "absent_slopes_are_zero",
       [](const ForwardArguments& a) {
-        if (a.slopes != nullptr && a.slopes[0] == 0) nudge(a);
+        if (a.slopes != nullptr && a.slopes[0] == 0) nudge_output(a);
       },
-      modified_case(modified[2]));
+      every_shape_case(modified[2]));
 }
 
 TEST(ScoreLaws, ABiasThatLeavesATraceWhereItIsZeroIsCaught) {
   expect_caught(
       "absent_bias_is_zero",
       [](const ForwardArguments& a) {
-        if (a.bias != nullptr && a.bias[0] == 0) nudge(a);
+        if (a.bias != nullptr && a.bias[0] == 0) nudge_output(a);
       },
-      modified_case(modified[4]));
+      every_shape_case(modified[4]));
 }
 
 TEST(ScoreLaws, ASharedBiasThatIsReadInAnotherWayThanCopiesIsCaught) {
   expect_caught(
       "shared_bias_equals_copies",
       [](const ForwardArguments& a) {
-        if (a.bias != nullptr && a.bias_strides.head == 0) nudge(a);
+        if (a.bias != nullptr && a.bias_strides.head == 0) nudge_output(a);
       },
-      modified_case(modified[7]));
+      every_shape_case(modified[7]));
 }
 
 TEST(ScoreLaws, AConstantBiasThatChangesOOrMovesLseByAnotherNumberIsCaught) {
@@ -113,7 +85,7 @@ TEST(ScoreLaws, AConstantBiasThatChangesOOrMovesLseByAnotherNumberIsCaught) {
           if (!(highest > 4)) return;
           (in_lse ? a.lse[0] : o_row(a, 0, 0, 0)[0]) += 0.01F;
         },
-        modified_case(modified[4]));
+        every_shape_case(modified[4]));
   }
 }
 
@@ -123,7 +95,7 @@ TEST(ScoreLaws, SlopesThatAreNotWhatTheirBiasSaysAreCaught) {
       [](const ForwardArguments& a) {
         if (a.slopes != nullptr) o_row(a, 0, 0, 0)[0] += 0.01F;
       },
-      modified_case(modified[2]));
+      every_shape_case(modified[2]));
 }
 
 TEST(ScoreLaws, AKeyThatABiasHidesAndThatHasAnInfluenceIsCaught) {
@@ -132,13 +104,13 @@ TEST(ScoreLaws, AKeyThatABiasHidesAndThatHasAnInfluenceIsCaught) {
       [](const ForwardArguments& a) {
         if (a.key_mask == nullptr) o_row(a, 0, 0, 8)[0] += 0.01F;
       },
-      modified_case(modified[5]));
+      every_shape_case(modified[5]));
   expect_caught(
       "bias_hides_as_padding_and_lists",
       [](const ForwardArguments& a) {
         if (a.key_lists.is_used()) o_row(a, 0, 0, 8)[0] += 0.01F;
       },
-      modified_case(modified[15]));
+      every_shape_case(modified[15]));
 }
 
 TEST(ScoreLaws, ListsOfAllKeysThatAreNotNoneAreCaught) {
@@ -147,7 +119,7 @@ TEST(ScoreLaws, ListsOfAllKeysThatAreNotNoneAreCaught) {
       [](const ForwardArguments& a) {
         if (a.key_lists.is_used()) o_row(a, 0, 0, 0)[0] += 0.01F;
       },
-      modified_case(modified[16]));
+      every_shape_case(modified[16]));
 }
 
 TEST(ScoreLaws, AnInfluenceOfAKeyThatNoListNamesIsCaught) {
@@ -158,7 +130,7 @@ TEST(ScoreLaws, AnInfluenceOfAKeyThatNoListNamesIsCaught) {
           for (std::int64_t b = 0; b < a.problem.batch; ++b) o_row(a, b, 0, n)[0] += 0.01F;
         }
       },
-      modified_case(modified[15]));
+      every_shape_case(modified[15]));
 }
 
 TEST(ScoreLaws, OneDocumentThatIsNotNoneIsCaught) {
@@ -169,9 +141,9 @@ TEST(ScoreLaws, OneDocumentThatIsNotNoneIsCaught) {
         for (std::int64_t j = 0; j < a.problem.key_len; ++j) {
           if (a.key_documents[j] != a.key_documents[0]) return;
         }
-        nudge(a);
+        nudge_output(a);
       },
-      modified_case(modified[10]));
+      every_shape_case(modified[10]));
 }
 
 TEST(ScoreLaws, AnInfluenceOfAnotherDocumentIsCaught) {
@@ -182,16 +154,16 @@ TEST(ScoreLaws, AnInfluenceOfAnotherDocumentIsCaught) {
           for (std::int64_t b = 0; b < a.problem.batch; ++b) o_row(a, b, 0, n)[0] += 0.01F;
         }
       },
-      modified_case(modified[9]));
+      every_shape_case(modified[9]));
 }
 
 TEST(ScoreLaws, PrefixesWithoutKeysThatAreNotNoneAreCaught) {
   expect_caught(
       "empty_prefix_is_none",
       [](const ForwardArguments& a) {
-        if (a.prefix_lengths != nullptr && a.prefix_lengths[0] == 0) nudge(a);
+        if (a.prefix_lengths != nullptr && a.prefix_lengths[0] == 0) nudge_output(a);
       },
-      modified_case(modified[8]));
+      every_shape_case(modified[8]));
 }
 
 TEST(ScoreLaws, APrefixOfAllKeysThatLeavesSomeOutIsCaught) {
@@ -200,16 +172,16 @@ TEST(ScoreLaws, APrefixOfAllKeysThatLeavesSomeOutIsCaught) {
       [](const ForwardArguments& a) {
         if (a.prefix_lengths != nullptr) o_row(a, 0, 0, 0)[0] += 0.01F;
       },
-      modified_case(modified[8]));
+      every_shape_case(modified[8]));
 }
 
 TEST(ScoreLaws, ADropoutOfZeroThatLooksAtItsSeedIsCaught) {
   expect_caught(
       "dropout_of_zero_is_none",
       [](const ForwardArguments& a) {
-        if (a.problem.dropout_seed != 0) nudge(a);
+        if (a.problem.dropout_seed != 0) nudge_output(a);
       },
-      modified_case(modified[12]));
+      every_shape_case(modified[12]));
 }
 
 TEST(ScoreLaws, DropoutThatChangesLseIsCaught) {
@@ -218,7 +190,7 @@ TEST(ScoreLaws, DropoutThatChangesLseIsCaught) {
       [](const ForwardArguments& a) {
         if (a.problem.dropout > 0) a.lse[0] = std::nextafter(a.lse[0], 99.0F);
       },
-      modified_case(modified[12]));
+      every_shape_case(modified[12]));
 }
 
 TEST(ScoreLaws, AnEmptyRowWithoutItsSinkIsCaught) {
@@ -229,12 +201,12 @@ TEST(ScoreLaws, AnEmptyRowWithoutItsSinkIsCaught) {
           a.lse[h * a.problem.query_len] = -std::numeric_limits<float>::infinity();
         }
       },
-      modified_case("b1 h4/2 q17 k6 d16 causal_bottom_right sinks_given"));
+      every_shape_case("b1 h4/2 q17 k6 d16 causal_bottom_right sinks_given"));
 }
 
 // Of a bias of -infinity in whole rows, which every eighth row of some seeds has.
 TEST(ScoreLaws, ARowThatABiasHidesAllKeysFromIsEmpty) {
-  Case c = modified_case("b1 h4/2 q17 k6 d16 bias_full");
+  Case c = every_shape_case("b1 h4/2 q17 k6 d16 bias_full");
   while (true) {
     HostMemoryDevice device;
     attest::Run run(*find_kernel(c.kernel, Executor::cpu), c, device);
