@@ -230,7 +230,8 @@ std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::
   return std::max<std::int64_t>(given, 1);
 }
 
-/// What is compared first must be there: the first output, and what says how far a list goes.
+/// Names of the outputs that a kernel does not give. The first output must be there, and so must
+/// the one that says how far a list goes.
 std::vector<std::string> missing_outputs_of(const AttestKernel& kernel, const Operation& operation,
                                             const std::string& where) {
   const std::size_t needed = operation.name == select_operation.name ? 2 : 1;

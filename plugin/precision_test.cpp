@@ -146,7 +146,7 @@ struct Declaration {
 };
 using P = AttestPrecision;
 
-/// Of all operations that have exponentials.
+/// Declarations of all operations that have exponentials.
 const std::vector<Declaration> of_all{
     {[](P& p) { p.exp = ATTEST_EXP_FAST; }, {"exp.argument_error"}},
     {[](P& p) { p.flushes_subnormals = 1; }, {"flushes_subnormals"}},

@@ -92,7 +92,7 @@ __device__ __forceinline__ BwdSeen bwd_rows_of_key(const BwdParameters& p, const
 struct BwdRowTiles {
   int first, past;
 
-  /// Those that hold rows [from, to).
+  /// Row tiles that hold rows [from, to).
   __device__ __forceinline__ BwdRowTiles(int from, int to)
       : first(from / bwd_query_tile),
         past(from < to ? (to + bwd_query_tile - 1) / bwd_query_tile : first) {}
