@@ -191,8 +191,8 @@ void change_each(void* tensor, const Shape& shape, const Change& change) {
   }
 }
 
-Verdict verdict_of_16_bits(const std::string& law, const GradientSabotage& sabotage) {
-  const Case c = gradient_case_of_16_bits();
+Verdict verdict_of_16_bits(const std::string& law, const GradientSabotage& sabotage,
+                           const Case& c = gradient_case_of_16_bits()) {
   const KernelInfo* const correct = find_kernel(c.kernel, Executor::cpu);
   KernelInfo kernel = *correct;
   kernel.launch = [&](const Arguments& all, Device& device) {
@@ -218,6 +218,21 @@ TEST(BackwardLaws, AGradientThatIsALittleTooShortIsCaughtByItsGain) {
     EXPECT_EQ(verdict_of_16_bits(law, times(1)), Verdict::passed) << law;
     EXPECT_EQ(verdict_of_16_bits(law, times(0.996)), Verdict::failed) << law;
   }
+}
+
+TEST(BackwardLaws, TheGainOfDVAllowsForRowsThatAllRoundTheSameNumber) {
+  Case c = gradient_case_of_16_bits();
+  c.problem.mask = Mask::window_bottom_right;  // of one key: its weight is 1, or 1 / 0.9
+  c.problem.window_left = c.problem.window_right = 0;
+  c.problem.dropout = 0.1F;
+  const auto times = [](double factor) {
+    return [factor](const BackwardArguments& a) {
+      change_each(a.dv, value_shape(a.problem),
+                  [&](std::int64_t, std::int64_t, double x) { return x * factor; });
+    };
+  };
+  EXPECT_EQ(verdict_of_16_bits("dv_gain", times(1), c), Verdict::passed);
+  EXPECT_EQ(verdict_of_16_bits("dv_gain", times(0.992), c), Verdict::failed);
 }
 
 TEST(BackwardLaws, AnErrorOfDeltaOfEitherSignIsCaughtAlongTheMeanKeyAndByNoGain) {
