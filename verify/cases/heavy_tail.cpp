@@ -326,7 +326,9 @@ std::int64_t work_of(const KernelInfo& kernel, const Problem& p, const Plan& pla
     return is_padded ? round_up(length, std::max<std::int64_t>(tile, 1)) : length;
   };
   const std::int64_t rows = padded(p.query_len, plan.query_tile);
-  const std::int64_t keys = padded(p.key_len, plan.key_tile);
+  // A block of the executor has its threads to start and its memory to fill before it sees a key.
+  const std::int64_t keys =
+      padded(is_padded ? std::max<std::int64_t>(p.key_len, 1) : p.key_len, plan.key_tile);
   const std::int64_t columns = std::max(p.head_dim, p.output_dim()) + columns_of_row;
   const std::int64_t products = p.query_heads * rows * keys;
   const std::int64_t elements = p.query_heads * p.query_len + p.kv_heads * p.key_len;

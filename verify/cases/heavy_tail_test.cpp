@@ -101,6 +101,13 @@ TEST(HeavyTail, NoCaseCostsMoreThanTheWorkAllowsItsKind) {
   }
 }
 
+TEST(HeavyTail, ABlockWithoutKeysIsNotForNothingOnTheExecutor) {
+  const KernelInfo& kernel = tiled_kernel();
+  Problem none{.query_heads = 1 << 16, .kv_heads = 1 << 16, .key_len = 0, .head_dim = 16};
+  const Plan plan = kernel.plans(none).front();
+  EXPECT_GT(work_of(kernel, none, plan), 2 * most_work(kernel, plan));
+}
+
 TEST(HeavyTail, EveryDimensionReachesItsLimit) {
   constexpr std::int64_t end = 1 << 16;
   SizeLimits most{};
