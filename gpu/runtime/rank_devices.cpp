@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "gpu/runtime/cuda_device.hpp"
 
@@ -24,8 +27,13 @@ struct RankDevices::Member {
 
 namespace {
 
-/// Lets kernels and copies of the current GPU reach the memory of another one.
+/// Lets kernels and copies of the current GPU reach the memory of another one. Asked for once in a
+/// process: compute-sanitizer counts a second time as an error.
 void enable_access(int gpu, int other) {
+  static std::mutex mutex;
+  static std::set<std::pair<int, int>> enabled;
+  const std::lock_guard lock(mutex);
+  if (enabled.contains({gpu, other})) return;
   int can_access = 0;
   ATTEST_CUDA_CHECK(cudaDeviceCanAccessPeer(&can_access, gpu, other));
   if (can_access == 0) {
@@ -36,9 +44,10 @@ void enable_access(int gpu, int other) {
   const cudaError_t code = cudaDeviceEnablePeerAccess(other, 0);
   if (code == cudaErrorPeerAccessAlreadyEnabled) {
     (void)cudaGetLastError();
-    return;
+  } else {
+    ATTEST_CUDA_CHECK(code);
   }
-  ATTEST_CUDA_CHECK(code);
+  enabled.insert({gpu, other});
 }
 
 }  // namespace
