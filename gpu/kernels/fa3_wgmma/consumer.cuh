@@ -41,6 +41,7 @@
 // Limits
 //   fp16, bf16; head_dim up to 256. Arithmetic: hopper().
 
+#include "core/attention/dropout.hpp"
 #include "gpu/kernels/fa3_wgmma/output.cuh"
 #include "gpu/kernels/fa3_wgmma/ring_cursor.cuh"
 #include "gpu/kernels/fa3_wgmma/softmax.cuh"
@@ -69,6 +70,10 @@ struct Fa3Consumer : Fa3Thread {
   int whole_from;       ///< masked: rows of the group see the first key of key tiles from here on
   std::uint64_t shown;  ///< masked: bits of the keys of a key tile that padding leaves
   float slope;          ///< masked: of the work's head, in units of the products
+  Fa3KeyUnits units;    ///< lists: of the key tile
+  unsigned kept;  ///< modified: bits of the weights that stay, 2 j + e of key 8 j + e of row 0,
+                  ///< from 16 on those of row 1
+  float bias[Shape::choice.modified ? Bc / 2 : 1];  ///< modified: as the scores it is added to
   float s[Bc / 2];
   float o[DV / 2];
   unsigned weights[Bc / 16][4];
@@ -181,8 +186,9 @@ struct Fa3Consumer : Fa3Thread {
     // From `masked` on, some row of the group does not see the whole key tile; from `seen` on, a
     // maximum is looked for before weights are formed: a reference from the few keys that a row
     // sees of a masked tile will hardly do for the next.
-    const int masked = uniform(past_key_of(cursor.work().row) / Bc);
-    // Tiles of a list come in no order: all whole ones but the first.
+    const int masked =
+        uniform(past_key_of(cursor.work().row) / (Shape::choice.lists ? fa3_unit_keys : Bc));
+    // Those of a list, whose units count, come in no order: all whole ones but the first.
     int after = Shape::choice.lists ? masked : masked > tile ? tile : masked - 1;
     if constexpr (Shape::choice.masked) {
       if (p.slopes != nullptr) {
@@ -198,6 +204,8 @@ struct Fa3Consumer : Fa3Thread {
     if constexpr (Shape::choice.overlap) {
       cursor.release_k(cursor.kv_tiles);
       read_padding(tile);
+      read_modifications(tile);
+      look_up(tile);
       weigh_seen(softmax, tile, masked);
       pack_weights();
       output().release_last_q();
@@ -265,10 +273,22 @@ struct Fa3Consumer : Fa3Thread {
     if constexpr (Shape::choice.masked) return p.range_of(cursor.work().entry, row).past;
     return bounds_of(p, cursor.work()).past_key(row);
   }
-  /// The key tile at place `tile` of the work.
-  __device__ __forceinline__ int key_tile(int tile) const {
-    if constexpr (!Shape::choice.lists) return tile;
-    return uniform(key_tile_of(cursor.work(), tile));
+  /// Reads which units the pair at a place of the list has. Products that were issued run
+  /// meanwhile.
+  __device__ __forceinline__ void look_up(int place) {
+    if constexpr (Shape::choice.lists) units = key_tile_of(cursor.work(), place);
+  }
+  /// The key tile at a place of the work, which was looked up.
+  __device__ __forceinline__ auto key_tile(int place) const {
+    if constexpr (Shape::choice.lists) {
+      return Fa3KeyUnits{{uniform(units.unit[0]), uniform(units.unit[1])}};
+    } else {
+      return place;
+    }
+  }
+  /// The unit of a key tile that comes last in memory.
+  static __device__ __forceinline__ int last_of(const Fa3KeyUnits& tile) {
+    return max(tile.unit[0], tile.unit[1]);
   }
   /// Asks which keys of the key tile padding leaves. Products that were issued run meanwhile.
   __device__ __forceinline__ void read_padding(int tile) {
@@ -286,6 +306,69 @@ struct Fa3Consumer : Fa3Thread {
       shown = half[0] | std::uint64_t{half[1]} << 32;
     }
   }
+  /// Asks for the biases of a key tile, and draws which weights stay. Products run meanwhile, too.
+  __device__ __forceinline__ void read_modifications(int tile) {
+    if constexpr (Shape::choice.modified) {
+      if (p.bias != nullptr) read_bias(tile);
+      if (p.drops) draw(tile);
+    }
+  }
+  __device__ __forceinline__ void read_bias(int tile) {
+    const Work& work = cursor.work();
+    const int first_key = tile * Bc + 2 * (lane() % 4), left = p.keys - first_key;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int query = max(0, min(Output::row_of(work) + 8 * h, p.queries - 1));
+      const float* const from =
+          p.bias + p.bias_strides.offset(work.entry, work.head, query) + first_key;
+#pragma unroll
+      for (int j = 0; j < Bc / 8; ++j) {
+        float2 pair{0.0F, 0.0F};
+        if (p.bias_in_pairs) {
+          if (8 * j + 1 < left) pair = *reinterpret_cast<const float2*>(from + 8 * j);
+        } else {
+          if (8 * j < left) pair.x = from[8 * j];
+          if (8 * j + 1 < left) pair.y = from[8 * j + 1];
+        }
+        element(bias, j, h, 0) = pair.x;
+        element(bias, j, h, 1) = pair.y;
+      }
+    }
+  }
+  /// A draw is for four keys of a row, which two neighbouring lanes have: each draws for both, the
+  /// one for row 0 and the other for row 1.
+  __device__ __forceinline__ void draw(int tile) {
+    const Work& work = cursor.work();
+    const int h = lane() % 2;
+    const auto query = static_cast<unsigned>(Output::row_of(work) + 8 * h);
+    const auto plane = static_cast<unsigned>(work.entry * p.heads + work.head);
+    const int first_group = (tile * Bc + 2 * (lane() % 4)) / 4;
+    unsigned bits[2] = {};  // of the lanes with the first and the last two keys
+#pragma unroll 2
+    for (int j = 0; j < Bc / 8; ++j) {
+      const PhiloxWords words =
+          philox4x32({{static_cast<unsigned>(first_group + 2 * j), query, plane, p.dropout_offset}},
+                     p.dropout_seed);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        bits[i / 2] |= (words.word[i] > p.last_fallen ? 1U : 0U) << (2 * j + i % 2);
+      }
+    }
+    const unsigned own = h == 0 ? bits[0] : bits[1], others = h == 0 ? bits[1] : bits[0];
+    const unsigned drawn = __shfl_xor_sync(0xffffffffU, others, 1);
+    kept = h == 0 ? own | drawn << 16 : drawn | own << 16;
+  }
+  /// Adds the bias to scores.
+  __device__ __forceinline__ void add_bias() {
+    if constexpr (Shape::choice.modified) {
+      if (p.bias == nullptr) return;
+#pragma unroll
+      for (int i = 0; i < Bc / 2; ++i) {
+        // It hides a key whatever its score is, one that overflowed, say.
+        s[i] = bias[i] == -INFINITY ? -INFINITY : fmaf(bias[i], p.slope_unit, s[i]);
+      }
+    }
+  }
   /// True if some row of the group does not see all keys of the key tile.
   __device__ __forceinline__ bool is_cut(int tile, int masked) const {
     if constexpr (Shape::choice.masked) {
@@ -293,6 +376,9 @@ struct Fa3Consumer : Fa3Thread {
     } else {
       return tile >= masked;
     }
+  }
+  __device__ __forceinline__ bool is_cut(const Fa3KeyUnits& tile, int masked) const {
+    return last_of(tile) >= masked;
   }
   /// Scores of keys of key tile `tile` that a row does not see become -inf.
   __device__ __forceinline__ void mask(int tile) {
@@ -314,6 +400,24 @@ struct Fa3Consumer : Fa3Thread {
       }
     }
   }
+  __device__ __forceinline__ void mask(const Fa3KeyUnits& tile) {
+    const int row = Output::row_of(cursor.work());
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int past = p.past_key(min(row + 8 * h, p.queries - 1));
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int left = past - tile.unit[i] * fa3_unit_keys - 2 * (lane() % 4);
+#pragma unroll
+        for (int j = 0; j < Bc / 16; ++j) {
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            if (8 * j + e >= left) element(s, Bc / 16 * i + j, h, e) = -INFINITY;
+          }
+        }
+      }
+    }
+  }
   /// Scores of row h become -inf where the bit of their key, counted from the lane's first, is 0.
   __device__ __forceinline__ void show(int h, std::uint64_t visible) {
 #pragma unroll
@@ -331,8 +435,13 @@ struct Fa3Consumer : Fa3Thread {
     if (!(fabsf(slope) * (Bc * p.c) > 0.5F * fa3_reference_lag)) return beyond_all_keys;
     return slope < 0.0F ? 0 : (p.diagonal + cursor.work().row) / Bc;
   }
+  /// Adds to scores of key tile `tile` what they are modified by.
+  __device__ __forceinline__ void add_terms([[maybe_unused]] auto tile) {
+    add_slopes(tile);
+    add_bias();
+  }
   /// Adds ALiBi's terms to scores of key tile `tile`.
-  __device__ __forceinline__ void add_slopes(int tile) {
+  __device__ __forceinline__ void add_slopes([[maybe_unused]] auto tile) {
     if constexpr (Shape::choice.masked) {
       if (p.slopes == nullptr) return;
       // From the diagonal of the group's first row to the tile's first key.
@@ -379,12 +488,17 @@ struct Fa3Consumer : Fa3Thread {
                                         unsigned n) {
     // A tanh costs so much more than the search that scores are not tried unseen.
     if constexpr (Shape::choice.softcap) return weigh_seen(softmax, place, masked);
-    const int tile = key_tile(place);
-    const bool is_unseen = tile < seen;
+    const auto tile = key_tile(place);
+    bool is_unseen = false;
+    if constexpr (Shape::choice.lists) {
+      is_unseen = last_of(tile) < seen;
+    } else {
+      is_unseen = tile < seen;
+    }
     // Where a row has no reference it would fail, and the scores be lost.
     if (is_unseen && !(Shape::choice.masked && softmax.is_special)) {
       if constexpr (Shape::choice.masked) {
-        add_slopes(tile);
+        add_terms(tile);
         if (is_cut(tile, masked)) mask(tile);
       }
       if (softmax.weigh_unseen(s, p.c)) return false;
@@ -393,12 +507,12 @@ struct Fa3Consumer : Fa3Thread {
       form_scores_again<T, D, Bc, Shape::group_rows>(
           s, cursor.q_tile() + 16 * panel_row_bytes * warp(), cursor.k_tile(n));
       if constexpr (Shape::choice.masked) {
-        add_slopes(tile);
+        add_terms(tile);
         if (is_cut(tile, masked)) mask(tile);
       }
     } else {
       scale_scores();
-      add_slopes(tile);
+      add_terms(tile);
       if (is_cut(tile, masked)) mask(tile);
     }
     return softmax.weigh(s, p.c, is_unseen);
@@ -406,9 +520,9 @@ struct Fa3Consumer : Fa3Thread {
   /// Scores of the key tile at a place become weights after their maximum was looked for. True
   /// where O must be rescaled.
   __device__ __forceinline__ bool weigh_seen(Softmax& softmax, int place, int masked) {
-    const int tile = key_tile(place);
+    const auto tile = key_tile(place);
     scale_scores();
-    add_slopes(tile);
+    add_terms(tile);
     if (is_cut(tile, masked)) mask(tile);
     return softmax.weigh(s, p.c, false);
   }
@@ -419,6 +533,20 @@ struct Fa3Consumer : Fa3Thread {
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
         weights[i][part] = packed<T>(s[8 * i + 2 * part], s[8 * i + 2 * part + 1]);
+      }
+    }
+    if constexpr (Shape::choice.modified) {
+      if (p.drops) drop();
+    }
+  }
+  /// Clears weights that fall, which the rows' sums have added.
+  __device__ __forceinline__ void drop() {
+#pragma unroll
+    for (int i = 0; i < Bc / 16; ++i) {
+#pragma unroll
+      for (int part = 0; part < 4; ++part) {
+        const unsigned two = kept >> (16 * (part % 2) + 2 * (2 * i + part / 2));
+        weights[i][part] &= ((two & 1U) != 0 ? 0xffffU : 0U) | ((two & 2U) != 0 ? 0xffff0000U : 0U);
       }
     }
   }
@@ -445,6 +573,8 @@ struct Fa3Consumer : Fa3Thread {
     commit_products();
     pass_turn();
     read_padding(tile);
+    read_modifications(tile);
+    look_up(tile);
     wait_for_products<1>();
     hold(s);
     const bool rescales = weigh(softmax, tile, masked, seen, cursor.kv_tiles + 1);

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::int64_t largest_head_dim = 256;
 constexpr std::int64_t largest_ragged_head_dim = 128;
-constexpr std::int64_t largest_epilogue_head_dim = 128;
+constexpr std::int64_t largest_epilogue_head_dim = 128, largest_modified_head_dim = 128;
 constexpr std::int64_t largest_dim_of_narrow = 192, largest_narrow_dim = 128;  // of K, of V
 constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
@@ -86,28 +86,35 @@ bool has_ranges(const Problem& problem) {
   return problem.prefix_seed != 0 || problem.document_seed != 0;
 }
 
+/// True of problems that have, of those below, again variants of their own.
+bool is_modified(const Problem& problem) {
+  return problem.bias != Bias::none || problem.dropout > 0.0F;
+}
+
 /// True of problems for which there are variants of their own: for those of masked_problems.
 bool is_masked(const Problem& problem) {
   return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F ||
          problem.sinks != Sinks::none || problem.slopes != Slopes::none || has_ranges(problem) ||
-         has_epilogue(problem);
+         has_epilogue(problem) || is_modified(problem);
 }
 constexpr const char* masked_problems =
-    "windows, padding, prefixes, documents, softcaps, sinks, slopes, gates and residuals";
+    "windows, padding, prefixes, documents, softcaps, sinks, slopes, biases, dropout, gates and "
+    "residuals";
 
-/// Positive scales by which slopes are divided, in fp32: beyond, the quotient, or its sum with a
-/// dot product, could leave fp32 where the score does not.
+/// Positive scales by which slopes and biases are divided, in fp32: beyond, the quotient, or its
+/// sum with a dot product, could leave fp32 where the score does not.
 constexpr float least_divisor = 0x1p-64F, largest_divisor = 0x1p64F;
 
-/// True of problems with slopes that have no such scale.
+/// True of problems with either that have no such scale.
 bool has_far_scale(const Problem& problem) {
-  return problem.slopes != Slopes::none && problem.scale > 0.0F &&
+  return (problem.slopes != Slopes::none || problem.bias != Bias::none) && problem.scale > 0.0F &&
          !(least_divisor <= problem.scale && problem.scale <= largest_divisor);
 }
 
 /// True of variants for what the problem has of all that.
 bool is_for_kind_of(const Fa3Variant& v, const Problem& problem) {
-  return v.choice.masked == is_masked(problem) && v.choice.softcap == (problem.softcap != 0.0F) &&
+  return v.choice.masked == is_masked(problem) && v.choice.modified == is_modified(problem) &&
+         v.choice.softcap == (problem.softcap != 0.0F) &&
          (v.choice.value_dim != 0) == has_value_dim(problem);
 }
 
@@ -163,10 +170,10 @@ std::optional<std::string> why_no_lists(const Problem& problem, const Plan& plan
            "; compiled for lists of keys and this head_dim, without pack_gqa: " +
            plans_where(special_variants(problem), [](const auto& one) { return one.choice.lists; });
   }
-  const std::int64_t tiles = problem.list_keys / v->choice.key_tile;
-  if (!std::has_single_bit(static_cast<std::uint64_t>(tiles))) {
+  const std::int64_t units = problem.list_keys / fa3_unit_keys;
+  if (!std::has_single_bit(static_cast<std::uint64_t>(units))) {
     return "list_keys is " + std::to_string(problem.list_keys) +
-           "; allowed: " + std::to_string(v->choice.key_tile) + " times a power of two";
+           "; allowed: " + std::to_string(fa3_unit_keys) + " times a power of two";
   }
   return std::nullopt;
 }
@@ -188,7 +195,14 @@ std::optional<std::string> why_not_masked(const Problem& problem, const Plan& pl
   }
   if (has_far_scale(problem)) {
     return "the problem is " + to_string(problem) +
-           "; allowed with slopes: scales up to 0, and from 2^-64 to 2^64";
+           "; allowed with slopes or a bias: scales up to 0, and from 2^-64 to 2^64";
+  }
+  if (is_modified(problem) && problem.head_dim > largest_modified_head_dim) {
+    return "head_dim is " + std::to_string(problem.head_dim) +
+           "; allowed with a bias or dropout: 1 to " + std::to_string(largest_modified_head_dim);
+  }
+  if (is_modified(problem) && problem.softcap != 0.0F) {
+    return "the problem is " + to_string(problem) + "; allowed with a bias or dropout: no softcap";
   }
   if (find_variant(problem, plan, false) != nullptr && plan.pack_gqa == 0) return std::nullopt;
   return "the plan is " + to_string(plan) + "; compiled for " + masked_problems +
@@ -506,12 +520,11 @@ void launch_tiles(void (*kernel)(Parameters), const Fa3Variant& v, Parameters p,
   launch(kernel, dim3(static_cast<unsigned>(blocks)), threads, shared_bytes, device, p);
 }
 
-Fa3ListedParameters listed_parameters(const Fa3Variant& v, const Fa3Parameters& dense,
-                                      const KeyLists& lists) {
+Fa3ListedParameters listed_parameters(const Fa3Parameters& dense, const KeyLists& lists) {
   Fa3ListedParameters p{};
   static_cast<Fa3Parameters&>(p) = dense;
   p.lists = lists;
-  p.item_shift = std::countr_zero(static_cast<std::uint64_t>(lists.keys / v.choice.key_tile));
+  p.item_shift = std::countr_zero(static_cast<std::uint64_t>(lists.keys / fa3_unit_keys));
   return p;
 }
 
@@ -548,6 +561,24 @@ Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardA
   return p;
 }
 
+Fa3ModifiedParameters modified_parameters(const Fa3Parameters& dense, const ForwardArguments& a) {
+  const Problem& problem = a.problem;
+  Fa3ModifiedParameters p{};
+  static_cast<Fa3MaskedParameters&>(p) = masked_parameters(dense, a);
+  p.bias = a.bias;
+  p.bias_strides = a.bias_strides;
+  const auto lies_in_pairs = [](std::int64_t x) { return x % 2 == 0; };
+  p.bias_in_pairs = reinterpret_cast<std::uintptr_t>(a.bias) % (2 * sizeof(float)) == 0 &&
+                    lies_in_pairs(p.keys) && lies_in_pairs(a.bias_strides.batch) &&
+                    lies_in_pairs(a.bias_strides.head) && lies_in_pairs(a.bias_strides.row);
+  p.drops = problem.dropout > 0.0F;
+  p.last_fallen = static_cast<unsigned>(least_kept_word(problem) - 1);
+  p.kept_scale = kept_scale(problem);
+  p.dropout_seed = static_cast<std::uint64_t>(problem.dropout_seed);
+  p.dropout_offset = static_cast<unsigned>(problem.dropout_offset);
+  return p;
+}
+
 void launch_ranges(const ForwardArguments& a, Device& device) {
   const std::int64_t rows = a.problem.batch * a.problem.query_len;
   launch(fa3_find_ranges<this_executor>,
@@ -565,14 +596,20 @@ void run(const ForwardArguments& a, Device& device) {
     fa3_launch_ragged<this_executor>(v, fa3_ragged_parameters(v, p, a), a, device);
     return;
   }
-  fa3_set_maps(p, run, query_shape(run.problem), key_shape(run.problem), v.choice.key_tile);
-  if (a.key_lists.is_used()) {
-    launch_tiles(v.listed, v, listed_parameters(v, p, a.key_lists), a.plan, device);
+  const bool has_lists = a.key_lists.is_used();
+  fa3_set_maps(p, run, query_shape(run.problem), key_shape(run.problem),
+               has_lists ? fa3_unit_keys : v.choice.key_tile);
+  if (has_lists) {
+    launch_tiles(v.listed, v, listed_parameters(p, a.key_lists), a.plan, device);
     return;
   }
   if (v.choice.masked) {
     if (has_ranges(a.problem)) launch_ranges(a, device);
-    launch_tiles(v.masked, v, masked_parameters(p, a), a.plan, device);
+    if (v.choice.modified) {
+      launch_tiles(v.modified, v, modified_parameters(p, a), a.plan, device);
+    } else {
+      launch_tiles(v.masked, v, masked_parameters(p, a), a.plan, device);
+    }
     return;
   }
   launch_tiles(v.kernel, v, p, a.plan, device);
@@ -618,9 +655,11 @@ const KernelRegistration registration{
                   .padding = true,
                   .sinks = true,
                   .slopes = true,
+                  .bias = true,
                   .prefix = true,
                   .documents = true,
                   .lists = true,
+                  .dropout = true,
                   .gate = true,
                   .residual = true},
      .reads_lengths = true,

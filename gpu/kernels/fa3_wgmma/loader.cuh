@@ -88,11 +88,13 @@ struct Fa3Loader {
   /// The key tiles that the list of the work's rows names, all of them.
   __device__ __forceinline__ Fa3ListedWork listed(Fa3Work work) const {
     Fa3ListedWork all{work, nullptr, p.item_shift, 0};
+    static_assert(Shape::Bc == 2 * fa3_unit_keys);
     if (work.count == Fa3Work::none_left) return all;
     const std::int64_t list = p.lists.list_of(work.entry, work.row);
     all.items = p.lists.items_of(list);
     all.first = 0;
-    all.count = p.lists.counts[list] << p.item_shift;
+    all.units = p.lists.counts[list] << p.item_shift;
+    all.count = (all.units + 1) / 2;
     return all;
   }
 
@@ -184,16 +186,34 @@ struct Fa3Loader {
   __device__ __forceinline__ void load_tile(SharedAddress to, const TensorMap& map,
                                             const Work& work, int tile, Mbarrier full,
                                             Mbarrier empty, unsigned parity) {
-    const int first_key = key_tile_of(work, tile) * Shape::Bc;
+    const auto first_key = first_key_of(key_tile_of(work, tile));
     empty.wait(parity ^ 1U);
     maybe_pause<Shape>(p.delay_seed);
     full.arrive_expecting(panels * Shape::kv_panel_bytes);
 #pragma unroll
     for (int panel = 0; panel < panels; ++panel) {
-      load_box(to + panel * Shape::kv_panel_bytes, map,
-               {panel * Shape::box_columns, first_key, work.kv_head, work.entry}, full,
-               L2Hint::evict_last);
+      load_rows(to + panel * Shape::kv_panel_bytes, map, work, panel, first_key, full);
     }
+  }
+  static __device__ __forceinline__ int first_key_of(int tile) {
+    return tile * Shape::Bc;
+  }
+  /// Those of both units.
+  static __device__ __forceinline__ int2 first_key_of(const Fa3KeyUnits& tile) {
+    return {tile.unit[0] * fa3_unit_keys, tile.unit[1] * fa3_unit_keys};
+  }
+  /// One panel of a key tile.
+  __device__ __forceinline__ static void load_rows(SharedAddress to, const TensorMap& map,
+                                                   const Work& work, int panel, int first_key,
+                                                   Mbarrier full) {
+    load_box(to, map, {panel * Shape::box_columns, first_key, work.kv_head, work.entry}, full,
+             L2Hint::evict_last);
+  }
+  __device__ __forceinline__ static void load_rows(SharedAddress to, const TensorMap& map,
+                                                   const Work& work, int panel, int2 first_key,
+                                                   Mbarrier full) {
+    load_rows(to, map, work, panel, first_key.x, full);
+    load_rows(to + fa3_unit_keys * panel_row_bytes, map, work, panel, first_key.y, full);
   }
   __device__ __forceinline__ void load_k(const Work& work, int tile) {
     const auto stage = static_cast<int>(k_tiles % Shape::k_stages);

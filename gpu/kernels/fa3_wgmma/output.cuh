@@ -66,6 +66,10 @@ struct Fa3Output : Fa3Thread {
     float r[2] = {softmax.r[0], softmax.r[1]};
     const float sink = sink_of(work);
     float factor[2] = {factor_of(sink, r[0], sum[0]), factor_of(sink, r[1], sum[1])};
+    if constexpr (Shape::choice.modified) {
+      factor[0] *= p.kept_scale;
+      factor[1] *= p.kept_scale;
+    }
     if constexpr (has_epilogues) {
       const bool has_any = p.gate != nullptr || p.residual != nullptr;
       if (has_any && p.columns % 2 == 0) finish<true>(o, work, factor);
@@ -182,7 +186,7 @@ struct Fa3Output : Fa3Thread {
       const std::int64_t at = operand_row(work, row) + column;
       const float gate = operand_pair<false>(p.gate, at, false, 1.0F).first;
       return from_float<T>(
-          fmaf(0.0F, gate, operand_pair<false>(p.residual, at, false, 0.0F).first));
+          fmaf(0.0F, gate, operand_pair<false>(p.residual, at, false, -0.0F).first));
     }
     return T(0.0F);
   }

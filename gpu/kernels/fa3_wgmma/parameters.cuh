@@ -40,8 +40,11 @@ struct Fa3Parameters : CausalKeys<Fa3Parameters> {
   unsigned delay_seed;
 };
 
+/// Keys of a unit of a list. A key tile is two of them, which may lie anywhere.
+inline constexpr int fa3_unit_keys = 64;
+
 /// Parameters where lists say which keys a block's rows see. An output tile has one list, whose
-/// items are 2^item_shift key tiles each.
+/// items are 2^item_shift units each.
 struct Fa3ListedParameters : Fa3Parameters {
   KeyLists lists;
   int item_shift;
@@ -76,6 +79,18 @@ struct Fa3MaskedParameters : Fa3Parameters {
   __device__ bool has_first_keys() const { return begin > -beyond_all_keys; }
 };
 
+/// Parameters where scores have a bias or weights fall, besides.
+struct Fa3ModifiedParameters : Fa3MaskedParameters {
+  const float* bias;  ///< null: none; -infinity hides a key
+  Strides bias_strides;
+  bool bias_in_pairs;  ///< two neighbouring numbers lie at a multiple of 8 bytes
+  bool drops;
+  unsigned last_fallen;  ///< weights fall whose word is at most this
+  float kept_scale;      ///< what makes up for them; 1 where none falls
+  std::uint64_t dropout_seed;
+  unsigned dropout_offset;
+};
+
 /// One output tile or its part of a split, a block's or what of it is for a warpgroup. All that
 /// takes a division is worked out by the thread that loads: nobody waits for it.
 struct alignas(16) Fa3Work {
@@ -100,20 +115,35 @@ struct alignas(16) Fa3RaggedWork : Fa3Work, CausalKeys<Fa3RaggedWork> {
   std::int64_t unused;     ///< no byte of it is left out where it is copied
 };
 
-/// Work whose key tiles a list names: what Fa3Work counts are places in it.
+/// Work whose keys a list names: what Fa3Work counts are pairs of its units.
 struct alignas(16) Fa3ListedWork : Fa3Work {
   const std::int32_t* items;
   int item_shift;
-  int unused;  ///< no byte of it is left out where it is copied
+  int units;  ///< of the list; an odd one has the last pair to itself
+};
+
+/// The units whose keys a key tile holds.
+struct Fa3KeyUnits {
+  int unit[2];
+
+  /// Stands for none: its keys lie behind all that there are, are read as zeros and hidden.
+  static constexpr int none = (1 << 30) / fa3_unit_keys;
 };
 
 /// The key tile at a place of a piece of work.
 __device__ __forceinline__ int key_tile_of(const Fa3Work&, int place) {
   return place;
 }
-__device__ __forceinline__ int key_tile_of(const Fa3ListedWork& work, int place) {
-  const int item = work.items[place >> work.item_shift];
-  return (item << work.item_shift) + (place & ((1 << work.item_shift) - 1));
+__device__ __forceinline__ Fa3KeyUnits key_tile_of(const Fa3ListedWork& work, int place) {
+  Fa3KeyUnits pair;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int at = min(2 * place + i, work.units - 1);
+    const int unit = (work.items[at >> work.item_shift] << work.item_shift) +
+                     (at & ((1 << work.item_shift) - 1));
+    pair.unit[i] = 2 * place + i < work.units ? unit : Fa3KeyUnits::none;
+  }
+  return pair;
 }
 
 /// Whose queries, keys and reach a piece of work has: the problem's, or its entry's.

@@ -26,6 +26,7 @@ struct Fa3Choice {
   bool lists = false;      ///< lists of the keys that a block's rows see
   bool masked = false;     ///< windows and padding
   bool softcap = false;    ///< of masked ones: scores have a softcap
+  bool modified = false;   ///< of masked ones: scores have a bias, or weights fall
   int value_dim = 0;       ///< DV: columns of V and O that are computed, a multiple of 16; 0: dim
 };
 
@@ -50,16 +51,19 @@ struct Fa3Shape {
     ticket = 8               ///< of the four loading warps: a number has been left
   };
   /// Registers of a thread: 65,536 shared by warpgroups that load and that multiply.
-  /// Whoever copies rows itself needs more of them.
-  static constexpr int loader_registers = choice.ragged    ? 56
-                                          : consumers == 1 ? 56
-                                          : consumers == 2 ? 24
-                                                           : 32;
-  static constexpr int consumer_registers = choice.ragged    ? 152
-                                            : consumers == 1 ? 256
-                                            : consumers == 2 ? 240
-                                            : consumers == 3 ? 160
-                                                             : 112;
+  /// Whoever copies rows itself needs more of them, as does who trims ranges beside a bias's
+  /// parameters.
+  static constexpr int loader_registers = choice.ragged     ? 56
+                                          : choice.modified ? 40
+                                          : consumers == 1  ? 56
+                                          : consumers == 2  ? 24
+                                                            : 32;
+  static constexpr int consumer_registers = choice.ragged     ? 152
+                                            : choice.modified ? 232
+                                            : consumers == 1  ? 256
+                                            : consumers == 2  ? 240
+                                            : consumers == 3  ? 160
+                                                              : 112;
 
   // Shared memory: panels of 64 columns.
   static constexpr int box_columns = panel_columns, v_writers = 1;
@@ -84,9 +88,10 @@ struct Fa3Shape {
   /// description still: one description more than stages.
   using Work = std::conditional_t<choice.ragged, Fa3RaggedWork,
                                   std::conditional_t<choice.lists, Fa3ListedWork, Fa3Work>>;
-  using Parameters =
-      std::conditional_t<choice.lists, Fa3ListedParameters,
-                         std::conditional_t<choice.masked, Fa3MaskedParameters, Fa3Parameters>>;
+  using Parameters = std::conditional_t<
+      choice.lists, Fa3ListedParameters,
+      std::conditional_t<choice.modified, Fa3ModifiedParameters,
+                         std::conditional_t<choice.masked, Fa3MaskedParameters, Fa3Parameters>>>;
   static constexpr int works = q_stages + 1, work_bytes = sizeof(Work);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   /// Numbers of output tiles on their way from the thread that takes them to the other loading
@@ -99,7 +104,8 @@ struct Fa3Shape {
   static_assert(choice.o_panels == 0 ||
                 output_panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
   static_assert(choice.lists + choice.ragged + choice.splits + choice.masked <= 1);
-  static_assert(!choice.softcap || choice.masked);
+  static_assert(choice.masked || !(choice.softcap || choice.modified));
+  static_assert(!choice.modified || (consumers == 2 && !choice.softcap));
   static_assert(DV == D || !(choice.lists || choice.ragged || choice.splits || choice.masked));
   /// First keys of two groups' windows are so many key tiles apart. As many may wait for a group's
   /// next work before they are given back (Fa3Loader::unread).

@@ -28,17 +28,21 @@ inline constexpr Fa3Choice two_groups{.dim = 64,
                                       .v_stages = 4,
                                       .q_stages = 2,
                                       .overlap = true};
-/// 128 rows and 64 keys, as blocks of sparse masks are.
-inline constexpr Fa3Choice listed{.dim = 64,
-                                  .consumers = 2,
-                                  .key_tile = 64,
-                                  .k_stages = 8,
-                                  .v_stages = 8,
-                                  .q_stages = 2,
-                                  .overlap = true,
-                                  .lists = true};
+/// 128 rows, as blocks of sparse masks have, and two of their blocks of 64 keys.
+inline constexpr Fa3Choice listed = with(two_groups, &Fa3Choice::lists);
 
 inline constexpr Fa3Choice masked = with(shorter, &Fa3Choice::masked);
+
+/// Two groups, whose threads have registers for a tile of biases.
+inline constexpr Fa3Choice modified{.dim = 64,
+                                    .consumers = 2,
+                                    .key_tile = 64,
+                                    .k_stages = 8,
+                                    .v_stages = 8,
+                                    .q_stages = 2,
+                                    .overlap = true,
+                                    .masked = true,
+                                    .modified = true};
 
 }  // namespace d64
 
@@ -66,16 +70,18 @@ inline constexpr Fa3Choice two_groups{.dim = 128,
                                       .v_stages = 2,
                                       .q_stages = 2,
                                       .overlap = true};
-inline constexpr Fa3Choice listed{.dim = 128,
-                                  .consumers = 2,
-                                  .key_tile = 64,
-                                  .k_stages = 4,
-                                  .v_stages = 4,
-                                  .q_stages = 2,
-                                  .overlap = true,
-                                  .lists = true};
+inline constexpr Fa3Choice listed = with(two_groups, &Fa3Choice::lists);
 
 inline constexpr Fa3Choice masked = with(overlapped, &Fa3Choice::masked);
+inline constexpr Fa3Choice modified{.dim = 128,
+                                    .consumers = 2,
+                                    .key_tile = 64,
+                                    .k_stages = 4,
+                                    .v_stages = 4,
+                                    .q_stages = 2,
+                                    .overlap = true,
+                                    .masked = true,
+                                    .modified = true};
 
 }  // namespace d128
 

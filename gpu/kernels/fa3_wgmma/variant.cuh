@@ -52,20 +52,23 @@ struct Fa3Variant {
   Fa3Choice choice;
   int query_tile, threads, shared_bytes;
   void (*kernel)(Fa3Parameters);
-  void (*ragged)(Fa3RaggedParameters);  ///< instead, where the choice says so
-  void (*listed)(Fa3ListedParameters);  ///< so too
-  void (*masked)(Fa3MaskedParameters);  ///< so too, also with a softcap
+  void (*ragged)(Fa3RaggedParameters);      ///< instead, where the choice says so
+  void (*listed)(Fa3ListedParameters);      ///< so too
+  void (*masked)(Fa3MaskedParameters);      ///< so too, also with a softcap
+  void (*modified)(Fa3ModifiedParameters);  ///< so too
 };
 
 template <Executor home, typename T, Fa3Choice choice>
 constexpr Fa3Variant fa3_variant() {
   using Sizes = Fa3Shape<T, choice>;
-  Fa3Variant variant{choice,  Sizes::Br, Sizes::threads, Sizes::shared_bytes,
-                     nullptr, nullptr,   nullptr,        nullptr};
+  Fa3Variant variant{choice,  Sizes::Br, Sizes::threads, Sizes::shared_bytes, nullptr, nullptr,
+                     nullptr, nullptr,   nullptr};
   if constexpr (choice.ragged) {
     variant.ragged = fa3_ragged<home, Sizes>;
   } else if constexpr (choice.lists) {
     variant.listed = fa3_wgmma<home, Sizes>;
+  } else if constexpr (choice.modified) {
+    variant.modified = fa3_wgmma<home, Sizes>;
   } else if constexpr (choice.masked) {
     variant.masked = fa3_wgmma<home, Sizes>;
   } else {
