@@ -25,6 +25,42 @@ void add_row(std::vector<RingLaunch>& launches, std::int64_t row, std::int64_t k
   launches.push_back({.first_query = row, .queries = 1, .keys = keys});
 }
 
+/// Pairs of the launch's first rows, so many, and the keys that they see.
+std::int64_t pairs_of(const RingLaunch& launch, std::int64_t rows) {
+  if (!launch.is_causal) return rows * launch.keys;
+  return rows * (launch.keys - launch.queries) + rows * (rows + 1) / 2;
+}
+
+/// The first rows of a launch that form about so many pairs. Both parts are whole tiles of 64 rows
+/// where they are not smaller.
+std::int64_t rows_with_pairs(const RingLaunch& launch, std::int64_t pairs) {
+  constexpr std::int64_t tile = 64;
+  std::int64_t rows = 0;
+  while (rows < launch.queries && pairs_of(launch, rows) < pairs) ++rows;
+  if (rows < tile || launch.queries - rows < tile) return rows;
+  return std::min((rows + tile / 2) / tile * tile, launch.queries);
+}
+
+/// The first rows of a launch, or those from there on.
+RingLaunch first_rows(RingLaunch launch, std::int64_t rows) {
+  if (launch.is_causal) launch.keys -= launch.queries - rows;
+  launch.queries = rows;
+  launch.is_causal &= rows > 1;
+  return launch;
+}
+RingLaunch rows_from(RingLaunch launch, std::int64_t row) {
+  launch.first_query += row;
+  launch.queries -= row;
+  launch.is_causal &= launch.queries > 1;
+  return launch;
+}
+
+std::int64_t most_keys(const std::vector<RingLaunch>& launches) {
+  std::int64_t keys = 0;
+  for (const RingLaunch& launch : launches) keys = std::max(keys, launch.keys);
+  return keys;
+}
+
 }  // namespace
 
 std::vector<RingStep> ring_steps(const Problem& problem, const Plan& plan, std::int64_t rank) {
@@ -39,9 +75,34 @@ std::vector<RingStep> ring_steps(const Problem& problem, const Plan& plan, std::
       const auto seen = std::ranges::lower_bound(keys, end) - keys.begin();
       if (seen > 0) add_row(step.launches, static_cast<std::int64_t>(row), seen);
     }
-    for (const RingLaunch& launch : step.launches) step.keys = std::max(step.keys, launch.keys);
+    step.keys = most_keys(step.launches);
     steps.push_back(std::move(step));
   }
+  return steps;
+}
+
+std::vector<RingStep> ring_steps_with_own_last(const Problem& problem, const Plan& plan,
+                                               std::int64_t rank) {
+  constexpr std::int64_t least_rows = 32;
+  std::vector<RingStep> steps = ring_steps(problem, plan, rank);
+  std::int64_t rows = 0;
+  for (const RingLaunch& launch : steps.front().launches) rows += launch.queries;
+  if (steps.size() == 1 || rows < least_rows) return steps;
+  RingStep first{.owner = rank}, last{.owner = rank};
+  std::int64_t pairs = 0;
+  for (const RingLaunch& launch : steps.front().launches) pairs += pairs_of(launch, launch.queries);
+  std::int64_t left = pairs / 2;
+  for (const RingLaunch& launch : steps.front().launches) {
+    const std::int64_t now = left > 0 ? rows_with_pairs(launch, left) : 0;
+    if (now > 0) first.launches.push_back(first_rows(launch, now));
+    if (now < launch.queries) last.launches.push_back(rows_from(launch, now));
+    left -= pairs_of(launch, now);
+  }
+  if (first.launches.empty() || last.launches.empty()) return steps;
+  first.keys = most_keys(first.launches);
+  last.keys = most_keys(last.launches);
+  steps.front() = std::move(first);
+  steps.push_back(std::move(last));
   return steps;
 }
 

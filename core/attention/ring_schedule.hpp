@@ -30,4 +30,11 @@ struct RingStep {
 [[nodiscard]] std::vector<RingStep> ring_steps(const Problem& problem, const Plan& plan,
                                                std::int64_t rank);
 
+/// Steps of ring_steps() with a rank's own keys in two: the first of its rows meet them at the
+/// beginning, the others behind all other steps, with about as much to do. So something is left to
+/// compute while what the step before gave is on its way. One step where a rank is alone, or too
+/// few rows are there.
+[[nodiscard]] std::vector<RingStep> ring_steps_with_own_last(const Problem& problem,
+                                                             const Plan& plan, std::int64_t rank);
+
 }  // namespace attest

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
+#include <vector>
 
 #include "core/attention/distribution.hpp"
 
@@ -35,12 +37,22 @@ void for_each_ring(const Visit& visit) {
   }
 }
 
+using Schedule = std::vector<RingStep>(const Problem&, const Plan&, std::int64_t);
+
+template <typename Visit>
+void for_each_schedule(const Visit& visit) {
+  for_each_ring([&](const Problem& p, const Plan& plan) {
+    visit(p, plan, ring_steps);
+    visit(p, plan, ring_steps_with_own_last);
+  });
+}
+
 TEST(RingSchedule, EveryPairThatTheMaskLeavesIsComputedOnceAndNoOther) {
-  for_each_ring([](const Problem& p, const Plan& plan) {
+  for_each_schedule([](const Problem& p, const Plan& plan, Schedule* steps_of) {
     std::vector<int> computed(static_cast<std::size_t>(p.query_len * p.key_len));
     for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
       const auto queries = tokens_of_rank(plan.distribution, p.query_len, plan.ranks, rank);
-      for (const RingStep& step : ring_steps(p, plan, rank)) {
+      for (const RingStep& step : steps_of(p, plan, rank)) {
         const auto keys = tokens_of_rank(plan.distribution, p.key_len, plan.ranks, step.owner);
         for (const RingLaunch& launch : step.launches) {
           for (std::int64_t i = 0; i < launch.queries; ++i) {
@@ -65,9 +77,9 @@ TEST(RingSchedule, EveryPairThatTheMaskLeavesIsComputedOnceAndNoOther) {
 }
 
 TEST(RingSchedule, AStepTakesNoMoreKeysThanItsRowsSee) {
-  for_each_ring([](const Problem& p, const Plan& plan) {
+  for_each_schedule([](const Problem& p, const Plan& plan, Schedule* steps_of) {
     for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
-      for (const RingStep& step : ring_steps(p, plan, rank)) {
+      for (const RingStep& step : steps_of(p, plan, rank)) {
         std::int64_t most = 0;
         for (const RingLaunch& launch : step.launches) most = std::max(most, launch.keys);
         ASSERT_EQ(step.keys, most) << to_string(plan) << ", rank " << rank;
@@ -112,6 +124,26 @@ TEST(RingSchedule, CausalZigzagIsOneLaunchAStepWithAsManyPairsAtEveryRank) {
         EXPECT_EQ(steps[s].launches.size(), 1U) << "rank " << rank << ", step " << s;
         EXPECT_EQ(pairs(steps[s]), pairs(first[s])) << "rank " << rank << ", step " << s;
       }
+    }
+  }
+}
+
+TEST(RingSchedule, HalfOfTheWorkWithOwnKeysIsLeftToTheEnd) {
+  for (const Mask mask : {Mask::none, Mask::causal_top_left}) {
+    for (const std::int64_t part : {32, 250, 4096}) {
+      const Problem p = problem(mask, 2 * part, 2 * part);
+      const Plan plan{.ranks = 2, .distribution = Distribution::zigzag};
+      const auto plain = ring_steps(p, plan, 1), steps = ring_steps_with_own_last(p, plan, 1);
+      ASSERT_EQ(steps.size(), 3U);
+      EXPECT_EQ(steps[0].owner, 1);
+      EXPECT_EQ(steps[1].owner, 0);
+      EXPECT_EQ(steps[2].owner, 1);
+      EXPECT_EQ(pairs(steps[1]), pairs(plain[1]));
+      EXPECT_EQ(pairs(steps[0]) + pairs(steps[2]), pairs(plain[0]));
+      // Cut at a tile of 64 rows, or at the row that is nearest.
+      const std::int64_t off = std::abs(pairs(steps[0]) - pairs(steps[2]));
+      EXPECT_LE(off, 2 * part * (part > 128 ? 33 : 1)) << part;
+      if (part > 128) EXPECT_EQ(steps[0].launches.back().queries % 64, 0);
     }
   }
 }

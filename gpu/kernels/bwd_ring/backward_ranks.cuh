@@ -8,7 +8,9 @@
 //   Copy engines take dK and dV of step s to their owner while the rank works on step s + 1, as
 //   they bring K and V: both ways at once, of which a link has one each. Every launch's dK and dV
 //   have a place of their own at the owner, so nobody waits for anybody's sum; at the end each rank
-//   adds up what came.
+//   adds up what came. A rank's own keys, which nobody has to send, are met by half of the work at
+//   the beginning, behind which the first visitors come, and by the other half at the end, behind
+//   which the last gradients go.
 // Waits
 //   Besides those of ranks.cuh: a copy for the launch that gives what it takes, the owner's sums
 //   for all copies to it, and a rank's next ring for its own. A copy needs none for its place: it
@@ -32,6 +34,9 @@ std::optional<Plan> backward_ring_plan(const Problem& launch) {
   if (!chosen) return std::nullopt;
   return chosen->plan;
 }
+
+template <Executor home>
+inline constexpr RingForm backward_ring{ring_steps_with_own_last, backward_ring_plan<home>};
 
 /// Gradients that a launch gives of another rank's keys, here and where they go.
 struct SentGradients {
@@ -66,7 +71,9 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
  public:
   /// Takes the ranks' parts of the caller's tensors.
   BackwardRanks(const BackwardArguments& whole, Device& device)
-      : Base(whole.problem, whole.plan, kernel_of_ring<home>("bwd_wgmma"), device), whole_(whole) {
+      : Base(whole.problem, whole.plan, kernel_of_ring<home>("bwd_wgmma"), backward_ring<home>,
+             device),
+        whole_(whole) {
     for (std::int64_t rank = 0; rank < this->ranks(); ++rank) {
       Member& m = this->add_member(rank);
       add_memory(m);
@@ -80,11 +87,11 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
   /// it.
   void run(bool exchanges) {
     if (exchanges) this->announce_keys();
-    for (std::int64_t s = 0; s < this->ranks(); ++s) {
+    for (std::size_t s = 0; s < this->most_steps(); ++s) {
       for (Member& m : members_) {
         if (exchanges) this->fetch(m, s + 1);
         this->compute(m, s, exchanges);
-        if (exchanges) send(m, static_cast<std::size_t>(s));
+        if (exchanges) send(m, s);
       }
     }
     for (Member& m : members_) add_up(m, m.dq_sum);
@@ -146,12 +153,17 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
   /// All launches of a rank, and where their results go.
   void prepare(Member& m) {
     m.are_sent.resize(m.steps.size());
+    std::byte* of_own_keys = nullptr;  // no row meets them twice
     for (std::size_t s = 0; s < m.steps.size(); ++s) {
       m.launches.emplace_back();
       m.sent.emplace_back();
       if (m.steps[s].launches.empty()) continue;
-      std::byte* const dq = this->memory_of(m).add(
-          "partial dQ", bytes_of(this->query_heads() * m.queries * this->k_columns()));
+      std::byte* dq = Base::has_visitors(m, s) ? nullptr : of_own_keys;
+      if (dq == nullptr) {
+        dq = this->memory_of(m).add("partial dQ",
+                                    bytes_of(this->query_heads() * m.queries * this->k_columns()));
+      }
+      if (!Base::has_visitors(m, s)) of_own_keys = dq;
       for (const RingLaunch& launch : m.steps[s].launches) {
         m.launches.back().push_back(arguments(m, launch, s, dq));
       }
@@ -231,7 +243,7 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
 
   /// Takes dK and dV of a step to the owner of its keys.
   void send(Member& m, std::size_t step) {
-    if (step == 0 || m.sent[step].empty()) return;
+    if (!Base::has_visitors(m, step) || m.sent[step].empty()) return;
     devices_.wait(m.rank, Queue::copies, *m.last_use[step % 2]);
     for (const SentGradients& made : m.sent[step]) {
       // Behind the columns of a row nothing was written.
@@ -248,8 +260,8 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
 
   void wait_for_gradients() {
     for (const Member& sender : members_) {
-      for (std::size_t s = 1; s < sender.steps.size(); ++s) {
-        if (sender.sent[s].empty()) continue;
+      for (std::size_t s = 0; s < sender.steps.size(); ++s) {
+        if (!Base::has_visitors(sender, s) || sender.sent[s].empty()) continue;
         devices_.wait(sender.steps[s].owner, Queue::launches, sender.are_sent[s]);
         devices_.wait(sender.rank, Queue::launches, sender.are_sent[s]);
       }

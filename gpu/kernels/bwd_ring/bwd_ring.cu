@@ -21,10 +21,10 @@ namespace {
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   const KernelInfo& kernel = kernel_of_ring<this_executor>("bwd_wgmma");
-  if (auto why = why_no_ring(kernel, problem, plan, backward_ring_plan<this_executor>)) return why;
+  if (auto why = why_no_ring(kernel, problem, plan, backward_ring<this_executor>)) return why;
   const auto ranks = static_cast<std::size_t>(plan.ranks);
   std::vector<std::int64_t> of_queries(ranks), of_keys(ranks);
-  for_each_meeting(problem, plan, backward_ring_plan<this_executor>,
+  for_each_meeting(problem, plan, backward_ring<this_executor>,
                    [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem&,
                        const std::optional<Plan>&) {
                      ++of_queries[static_cast<std::size_t>(rank)];
@@ -40,7 +40,7 @@ BackwardRoundings precision(const Problem& problem, const Plan& plan) {
   std::vector<std::int64_t> dq_parts(ranks), kv_parts(ranks);
   BackwardRoundings result;
   std::int64_t dq_chain = 1, kv_chain = 1, kv_tiles = 1;
-  for_each_meeting(problem, plan, backward_ring_plan<this_executor>,
+  for_each_meeting(problem, plan, backward_ring<this_executor>,
                    [&](std::int64_t rank, const RingStep& step, std::size_t, const Problem& part,
                        const std::optional<Plan>& chosen) {
                      result = kernel_of_ring<this_executor>("bwd_wgmma")

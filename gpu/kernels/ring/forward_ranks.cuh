@@ -22,6 +22,10 @@ std::optional<Plan> forward_ring_plan(const Problem& launch) {
   return kernel.plans(problem).front();
 }
 
+/// A forward pass has nothing to send back.
+template <Executor home>
+inline constexpr RingForm forward_ring{ring_steps, forward_ring_plan<home>};
+
 template <Executor home>
 struct ForwardMember : RingMember<home> {
   using RingMember<home>::RingMember;
@@ -44,7 +48,9 @@ class ForwardRanks : public RingRanks<home, ForwardMember<home>> {
  public:
   /// Takes the ranks' parts of the caller's Q, K and V.
   ForwardRanks(const ForwardArguments& whole, Device& device)
-      : Base(whole.problem, whole.plan, kernel_of_ring<home>("fa3_wgmma"), device), whole_(whole) {
+      : Base(whole.problem, whole.plan, kernel_of_ring<home>("fa3_wgmma"), forward_ring<home>,
+             device),
+        whole_(whole) {
     for (std::int64_t rank = 0; rank < this->ranks(); ++rank) {
       Member& m = this->add_member(rank);
       const std::int64_t rows = this->query_heads() * m.queries;
@@ -60,7 +66,7 @@ class ForwardRanks : public RingRanks<home, ForwardMember<home>> {
   /// it.
   void run(bool exchanges) {
     if (exchanges) this->announce_keys();
-    for (std::int64_t s = 0; s < this->ranks(); ++s) {
+    for (std::size_t s = 0; s < this->most_steps(); ++s) {
       for (Member& member : members_) {
         if (exchanges) this->fetch(member, s + 1);
         this->compute(member, s, exchanges);

@@ -53,20 +53,24 @@ const KernelInfo& kernel_of_ring(const char* name) {
   return *kernel;
 }
 
-/// Plan of a kernel that computes a launch, if it has one.
-using RingPlan = std::optional<Plan> (*)(const Problem& launch);
+/// Form of a ring: the steps of a rank, and the Plan of a kernel that computes a launch, if it has
+/// one.
+struct RingForm {
+  std::vector<RingStep> (*steps_of)(const Problem& problem, const Plan& plan, std::int64_t rank);
+  std::optional<Plan> (*plan_of)(const Problem& launch);
+};
 
 /// Calls visit(rank, what it meets, number of that step, launch's problem, its Plan if there is
 /// one) for all launches of all ranks.
 template <typename Visit>
-void for_each_meeting(const Problem& problem, const Plan& plan, RingPlan plan_of,
+void for_each_meeting(const Problem& problem, const Plan& plan, const RingForm& form,
                       const Visit& visit) {
   for (std::int64_t rank = 0; rank < plan.ranks; ++rank) {
-    const std::vector<RingStep> steps = ring_steps(problem, plan, rank);
+    const std::vector<RingStep> steps = form.steps_of(problem, plan, rank);
     for (std::size_t step = 0; step < steps.size(); ++step) {
       for (const RingLaunch& launch : steps[step].launches) {
         const Problem part = problem_of(problem, launch);
-        visit(rank, steps[step], step, part, plan_of(part));
+        visit(rank, steps[step], step, part, form.plan_of(part));
       }
     }
   }
@@ -74,7 +78,7 @@ void for_each_meeting(const Problem& problem, const Plan& plan, RingPlan plan_of
 
 /// Why the kernel cannot run this Plan's launches, or the Plan is none.
 inline std::optional<std::string> why_no_ring(const KernelInfo& kernel, const Problem& problem,
-                                              const Plan& plan, RingPlan plan_of) {
+                                              const Plan& plan, const RingForm& form) {
   if (plan.ranks < 1 || plan.ranks > most_ring_parts) {
     return "ranks are " + std::to_string(plan.ranks) + "; allowed: 1 to " +
            std::to_string(most_ring_parts);
@@ -83,7 +87,7 @@ inline std::optional<std::string> why_no_ring(const KernelInfo& kernel, const Pr
     return "the plan names no distribution; allowed: contiguous, zigzag and stripe";
   }
   std::optional<std::string> reason;
-  for_each_meeting(problem, plan, plan_of,
+  for_each_meeting(problem, plan, form,
                    [&](std::int64_t, const RingStep&, std::size_t, const Problem& part,
                        const std::optional<Plan>& chosen) {
                      if (!chosen) {
@@ -169,8 +173,13 @@ class RingRanks {
   using Mark = typename RankDevices::Mark;
   using Queue = typename RankDevices::Queue;
 
-  RingRanks(const Problem& problem, const Plan& plan, const KernelInfo& kernel, Device& device)
-      : problem_(problem), plan_(plan), kernel_(kernel), devices_(plan.ranks, device) {}
+  RingRanks(const Problem& problem, const Plan& plan, const KernelInfo& kernel,
+            const RingForm& form, Device& device)
+      : problem_(problem),
+        plan_(plan),
+        kernel_(kernel),
+        form_(form),
+        devices_(plan.ranks, device) {}
 
   [[nodiscard]] std::int64_t ranks() const { return plan_.ranks; }
   [[nodiscard]] const Problem& problem() const { return problem_; }
@@ -211,6 +220,16 @@ class RingRanks {
     return rows;
   }
 
+  /// True if the rank has a step of that number, in which another rank's keys visit it.
+  [[nodiscard]] static bool has_visitors(const Member& m, std::size_t step) {
+    return step < m.steps.size() && m.steps[step].owner != m.rank;
+  }
+  /// As many steps as any rank has.
+  [[nodiscard]] std::size_t most_steps() const {
+    std::size_t most = 0;
+    for (const Member& m : members_) most = std::max(most, m.steps.size());
+    return most;
+  }
   /// Buffer that keys visit in a step.
   [[nodiscard]] static const RingKeys& visitors(const Member& m, std::size_t step) {
     return m.visiting[step % 2];
@@ -218,7 +237,7 @@ class RingRanks {
   /// Keys that a step's launches read. A visitor's rows follow each other: no more of them came
   /// than were asked for.
   [[nodiscard]] static RingKeys keys_of(const Member& m, std::size_t step) {
-    if (step == 0) return m.own;
+    if (!has_visitors(m, step)) return m.own;
     const RingKeys& there = visitors(m, step);
     return {there.k, there.v, m.steps[step].keys};
   }
@@ -229,13 +248,13 @@ class RingRanks {
     m.rank = rank;
     m.query_pieces = pieces_of_rank(plan_.distribution, problem().query_len, ranks(), rank);
     m.key_pieces = pieces_of_rank(plan_.distribution, problem().key_len, ranks(), rank);
-    m.steps = ring_steps(problem(), plan_, rank);
+    m.steps = form_.steps_of(problem(), plan_, rank);
     m.queries = tokens_in(m.query_pieces);
     m.q = memory_of(m).add("Q", bytes_of(query_heads() * m.queries * k_columns()));
     m.own = add_keys(m.memory, tokens_in(m.key_pieces), "");
     std::int64_t most = 0;
-    for (std::size_t step = 1; step < m.steps.size(); ++step) {
-      most = std::max(most, m.steps[step].keys);
+    for (std::size_t step = 0; step < m.steps.size(); ++step) {
+      if (has_visitors(m, step)) most = std::max(most, m.steps[step].keys);
     }
     for (RingKeys& keys : m.visiting) keys = add_keys(m.memory, most, "visiting ");
     m.fetched.resize(m.steps.size());
@@ -323,9 +342,8 @@ class RingRanks {
   }
 
   /// Copies what a step needs of its owner's keys and values.
-  void fetch(Member& m, std::int64_t s) {
-    if (s >= ranks()) return;
-    const auto step = static_cast<std::size_t>(s);
+  void fetch(Member& m, std::size_t step) {
+    if (!has_visitors(m, step)) return;
     const std::int64_t rows = m.steps[step].keys;
     if (rows == 0) return;
     const Member& owner = members_[static_cast<std::size_t>(m.steps[step].owner)];
@@ -342,21 +360,21 @@ class RingRanks {
     m.fetched[step] = devices_.mark(m.rank, Queue::copies);
   }
 
-  void compute(Member& m, std::int64_t s, bool exchanges) {
-    const auto step = static_cast<std::size_t>(s);
-    if (m.launches[step].empty()) return;
-    if (exchanges && s > 0) devices_.wait(m.rank, Queue::launches, m.fetched[step]);
+  void compute(Member& m, std::size_t step, bool exchanges) {
+    if (step >= m.steps.size() || m.launches[step].empty()) return;
+    const bool waits = exchanges && has_visitors(m, step);
+    if (waits) devices_.wait(m.rank, Queue::launches, m.fetched[step]);
     for (const Arguments& a : m.launches[step]) {
       devices_.launch(m.rank, [this, &a](Device& device) { kernel_.launch(a, device); });
     }
-    if (exchanges && s > 0) m.last_use[step % 2] = devices_.mark(m.rank, Queue::launches);
+    if (waits) m.last_use[step % 2] = devices_.mark(m.rank, Queue::launches);
   }
 
   /// A rank may change its keys and values when everybody has read them.
   void wait_until_all_have_keys() {
     for (const Member& reader : members_) {
-      for (std::size_t s = 1; s < reader.steps.size(); ++s) {
-        if (reader.steps[s].keys == 0) continue;
+      for (std::size_t s = 0; s < reader.steps.size(); ++s) {
+        if (!has_visitors(reader, s) || reader.steps[s].keys == 0) continue;
         devices_.wait(reader.steps[s].owner, Queue::launches, reader.fetched[s]);
       }
     }
@@ -365,6 +383,7 @@ class RingRanks {
   const Problem problem_;
   const Plan plan_;
   const KernelInfo& kernel_;
+  const RingForm form_;
   RankDevices devices_;
   std::vector<Member> members_;
 };

@@ -20,9 +20,9 @@ namespace {
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   const KernelInfo& kernel = kernel_of_ring<this_executor>("fa3_wgmma");
-  if (auto why = why_no_ring(kernel, problem, plan, forward_ring_plan<this_executor>)) return why;
+  if (auto why = why_no_ring(kernel, problem, plan, forward_ring<this_executor>)) return why;
   std::vector<std::int64_t> parts(static_cast<std::size_t>(plan.ranks));
-  for_each_meeting(problem, plan, forward_ring_plan<this_executor>,
+  for_each_meeting(problem, plan, forward_ring<this_executor>,
                    [&](std::int64_t rank, const RingStep&, std::size_t, const Problem&,
                        const std::optional<Plan>&) { ++parts[static_cast<std::size_t>(rank)]; });
   return why_too_many_parts(parts);
@@ -33,7 +33,7 @@ PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   std::vector<std::int64_t> blocks(static_cast<std::size_t>(plan.ranks));
   PrecisionPlan result;
   std::int64_t chain = 1;
-  for_each_meeting(problem, plan, forward_ring_plan<this_executor>,
+  for_each_meeting(problem, plan, forward_ring<this_executor>,
                    [&](std::int64_t, const RingStep&, std::size_t step, const Problem& part,
                        const std::optional<Plan>& chosen) {
                      result = kernel_of_ring<this_executor>("fa3_wgmma")
