@@ -37,8 +37,10 @@ constexpr char of_operation = '@';
 }
 
 /// Roundings of a function of which no more is known than its operation, and what a softcap of its
-/// library errs by over the cap; nothing: as usual.
-Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error) {
+/// library errs by over the cap; nothing: as usual. `rounds_parts`: partial O is rounded to the
+/// inputs' type.
+Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error,
+                          bool rounds_parts) {
   const auto with_softcap = [&](auto& roundings) {
     roundings.softcap_error = softcap_error.value_or(roundings.softcap_error);
   };
@@ -50,12 +52,14 @@ Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error)
   }
   if (p.operation == &gradient_operation) {
     GradientRoundings both = fused_gradient_roundings(p, products);
+    if (rounds_parts) both.forward.partial_format = p.element_type;
     with_softcap(both.forward);
     with_softcap(both.backward);
     return both;
   }
   if (p.operation == &select_operation) return SelectRoundings{.score = products};
   PrecisionPlan forward = fused_precision(p, products);
+  if (rounds_parts) forward.partial_format = p.element_type;
   with_softcap(forward);
   return forward;
 }
@@ -105,8 +109,9 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonProces
   }
   std::optional<double> softcap_error;
   if (says.contains("softcap_error")) softcap_error = says["softcap_error"].get<double>();
-  kernel.precision = [softcap_error](const Problem& p, const Plan&) {
-    return usual_roundings(p, softcap_error);
+  kernel.precision = [softcap_error, rounds_parts = says.at("rounds_parts").get<bool>()](
+                         const Problem& p, const Plan&) {
+    return usual_roundings(p, softcap_error, rounds_parts);
   };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
   kernel.unsupported = [takes = python_limits(says)](const Problem& p, const Plan&) {

@@ -116,7 +116,7 @@ def attention(q, k, v, causal, scale, backend):
     return torch.cat(parts, dim=2)
 
 
-takes = functools.partial(kernel, head_dims=[8, 64, 128], positive_scale=True, causal="top_left", layout="BHND", grouped=False,
+takes = functools.partial(kernel, rounds_parts=True, head_dims=[8, 64, 128], positive_scale=True, causal="top_left", layout="BHND", grouped=False,
                           query_len_multiple=multiple, key_len_multiple=multiple, masks=["none", "causal_top_left"])
 
 

@@ -30,7 +30,7 @@ def parameter(name, own):
 
 def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=None, layout=None, causal=None, grouped=None, query_len_multiple=1,
            key_len_multiple=1, softcap=None, window=None, sinks=None, alibi_slopes=None, bias=None, mask=None, empty_rows=True, positive_scale=False,
-           deterministic=True, batch_invariant=False, ignores_hidden_nan=False, name=None):
+           deterministic=True, batch_invariant=False, ignores_hidden_nan=False, rounds_parts=False, name=None):
     """Marks a function as a kernel and says what it takes.
 
     operation: forward, or backward: a function that gives O is judged by the gradients that its framework derives, PyTorch or JAX; one that takes do
@@ -44,10 +44,10 @@ def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=N
     grouped: fewer heads of K and V. query_len_multiple, key_len_multiple: lengths that it takes. empty_rows: False where a row that sees no key is
     not its business, nor is then a bias or a mask, which may hide them all. positive_scale: True where a scale of 0, below 0 or subnormal is not.
     deterministic: two calls give the same bits. batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in a key or value
-    that a row does not see stays out of it."""
+    that a row does not see stays out of it. rounds_parts: it merges partial O that were rounded to the type of its inputs, as ranks of a ring do."""
     declared = {"query_len_multiple": size("query_len_multiple", query_len_multiple), "key_len_multiple": size("key_len_multiple", key_len_multiple),
                 "empty_rows": bool(empty_rows), "positive_scale": bool(positive_scale), "deterministic": bool(deterministic),
-                "batch_invariant": bool(batch_invariant), "ignores_hidden_nan": bool(ignores_hidden_nan)}
+                "batch_invariant": bool(batch_invariant), "ignores_hidden_nan": bool(ignores_hidden_nan), "rounds_parts": bool(rounds_parts)}
     if operation is not None:
         declared["operation"] = listed("operation", operation, OPERATIONS)[0]
     if types is not None:

@@ -159,6 +159,7 @@ class Subject:
             "deterministic": declared.get("deterministic", True),
             "batch_invariant": declared.get("batch_invariant", False),
             "ignores_hidden_nan": declared.get("ignores_hidden_nan", False),
+            "rounds_parts": declared.get("rounds_parts", False),
             "most": interpreter.most(),
             "library": self.framework.words + interpreter.words(),
         }

@@ -57,6 +57,13 @@ class Verify(unittest.TestCase):
                                       "--seed", "2", "--max-head-dim", "4", "--no-regressions", "--out", folder], may_end_with=(0, 1, 4))
         self.assertEqual(code, 0, text)
 
+    def test_parts_that_are_rounded_are_an_error_where_nobody_declares_them(self):
+        for function, code in (("in_two_rounded_parts", 0), ("in_two_parts", 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                got, text = program.run(["verify", "--python", f"{FILE}:{function}", "--family", "positive_v", "--law", "o_*,within_bound",
+                                         "--cases", "20", "--seed", "2", "--no-regressions", "--out", folder], may_end_with=(0, 1, 4))
+            self.assertEqual(got, code, text)
+
     def test_a_dropped_key_is_shrunk_and_replays(self):
         with tempfile.TemporaryDirectory() as folder:
             report = attest_kernels.verify(functions.last_key_dropped, cases=40, jobs=JOBS, out=folder)

@@ -6,6 +6,8 @@ import time
 
 import numpy
 
+from attest_kernels.declaring import kernel
+
 
 def attend(q, k, v, causal=False, scale=None, corner="bottom_right"):
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -49,6 +51,25 @@ def only_multiples_of_64(q, k, v):
     if q.shape[2] % 64 or k.shape[2] % 64 or k.shape[2] == 0:
         raise ValueError("whole tiles only")
     return attend(q, k, v)[0]
+
+
+def merged_parts(q, k, v):
+    """The sum of two parts, each rounded to the inputs' type: more error than one rounding of O is, and right for two ranks."""
+    parts = [attend(q, k[:, :, half::2], v[:, :, half::2]) for half in range(2)]
+    with numpy.errstate(invalid="ignore"):
+        lse = numpy.logaddexp(parts[0][1], parts[1][1])
+        weighted = [numpy.where(numpy.isneginf(part_lse), 0, numpy.exp(part_lse - lse))[..., None] * o.astype(numpy.float32) for o, part_lse in parts]
+    return (weighted[0] + weighted[1]).astype(q.dtype), lse
+
+
+@kernel(types=["fp16"])
+def in_two_parts(q, k, v):
+    return merged_parts(q, k, v)
+
+
+@kernel(types=["fp16"], rounds_parts=True)
+def in_two_rounded_parts(q, k, v):
+    return merged_parts(q, k, v)
 
 
 def in_lanes(q, k, v):
