@@ -3,7 +3,7 @@
     python3 experiments/ring_model.py --attest build/release/bin/attest            writes results/model/ring.jsonl
     python3 experiments/ring_model.py --attest build/release/bin/attest --check    asks every fifth question again, and fails where the answer is another
     python3 experiments/ring_model.py --attest build/release/bin/attest --measured experiments/results/h200/studies/ring/records.jsonl
-                                                                                    says how far the model is from study `ring`, and fails past 5 % of it
+                                                                                    says how far the model is from study `ring` or `bwd_ring`, and fails past 5 % of it
 
 A line a question of the record: H200s at 800 TFLOP/s each, which is what fa3_wgmma reaches at 16,384 keys and D 128 (795 full, 809 causal: results/h200/studies/forward_grid).
 """
@@ -21,6 +21,7 @@ HEADS = ("32/32", "32/8")
 MILLION = 2**20
 MOST_OFF = 0.05
 LEAST_TOKENS = 4096
+RINGS = {"ring": ("n3_ring", "ring_share", "fa3_wgmma"), "bwd_ring": ("bwd_ring", "bwd_ring_share", "bwd_wgmma")}  # explained as, limit, one GPU
 SWEPT_RANKS = 64  # at lengths from 128 tokens a GPU on
 
 
@@ -76,16 +77,17 @@ def measured(path):
 
 
 def compare(attest, path):
-    """Prints what was measured beside the model, at the rate that the ring's own launches reached in the same rounds without an exchange (ring_share): the
+    """Prints what was measured beside the model, at the rate that the ring's own launches reached in the same rounds without an exchange (its share): the
     model knows neither that parts are smaller problems nor their merge. True: nowhere further off than MOST_OFF where a GPU has LEAST_TOKENS and more."""
     times, worst = measured(path), 0
     print(f"{'problem':<48} {'GPUs':>4} {'ring':>10} {'its share':>10} {'share/ring':>10} {'model':>10} {'off':>7} {'one GPU/ring':>12}")
-    for problem, kernel in sorted(times, key=lambda key: (key[0].split()[1], key[0].split()[-2], times[key][0]["problem"]["query_len"])):
-        if kernel != "ring":
+    for problem, kernel in sorted(times, key=lambda key: (key[0].split()[1], times[key][0]["problem"]["mask"], times[key][0]["problem"]["query_len"])):
+        if kernel not in RINGS:
             continue
-        (case, ms, _), (_, share_ms, rate), alone = times[problem, "ring"], times[problem, "ring_share"], times.get((problem, "fa3_wgmma"))
+        explained, limit, one_gpu = RINGS[kernel]
+        (case, ms, _), (_, share_ms, rate), alone = times[problem, kernel], times[problem, limit], times.get((problem, one_gpu))
         ranks, distribution = case["plan"]["ranks"], case["plan"]["distribution"]
-        model = attest_json([attest, "explain", "n3_ring", "--problem", problem, "--plan", f"r{ranks},distribution={distribution}", "--device", "h200", "--link",
+        model = attest_json([attest, "explain", explained, "--problem", problem, "--plan", f"r{ranks},distribution={distribution}", "--device", "h200", "--link",
                              "nvlink4", "--rate", f"{rate / ranks:.6g}", "--json"])["ranks"]["asked"]["ring"][distribution]["time_s"] * 1e3
         off = model / ms - 1
         if case["problem"]["query_len"] >= LEAST_TOKENS * ranks:
@@ -98,7 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--attest", required=True)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--measured", type=pathlib.Path, help="records of study `ring`")
+    parser.add_argument("--measured", type=pathlib.Path, help="records of study `ring` or `bwd_ring`")
     arguments = parser.parse_args()
     if arguments.measured:
         sys.exit(0 if compare(arguments.attest, arguments.measured) else f"ring_model: off by more than {MOST_OFF:.0%} somewhere from {LEAST_TOKENS} tokens a GPU on")

@@ -8,6 +8,7 @@
 #include "core/inputs/input_family.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/forward_arguments.hpp"
+#include "core/operations/gradient.hpp"
 #include "core/run/host_memory_device.hpp"
 #include "core/run/rank_group.hpp"
 #include "core/run/registry.hpp"
@@ -96,11 +97,11 @@ TEST(RankScaling, SaysWhyItIsNotKnownAndRefusesTooManyRanks) {
       scaling_of("n8192 d64 window_top_left left2048 right0 bf16", "r2,distribution=zigzag");
   EXPECT_NE(rank_scaling_text(window).find("break-even    not known: steps see"),
             std::string::npos);
-  Problem gradients = problem_from_string("n8192 d128 bf16");
-  gradients.operation = &backward_operation;
-  const RankScaling backward = rank_scaling(gradients, plan_from_string("r2,distribution=zigzag"),
-                                            gpu_model_from_name("h200"), {});
-  EXPECT_NE(rank_scaling_text(backward).find("not known: the model of ranks is about forward"),
+  Problem other = problem_from_string("n8192 d128 bf16");
+  other.operation = &gradient_operation;
+  const RankScaling both = rank_scaling(other, plan_from_string("r2,distribution=zigzag"),
+                                        gpu_model_from_name("h200"), {});
+  EXPECT_NE(rank_scaling_text(both).find("not known: the model of ranks is about forward"),
             std::string::npos);
   EXPECT_THROW((void)scaling_of("n64 d64", "r4097,distribution=zigzag"), InvalidInput);
 }

@@ -6,6 +6,7 @@
 
 #include "core/attention/distribution.hpp"
 #include "core/attention/operation.hpp"
+#include "core/operations/backward.hpp"
 
 namespace attest {
 namespace {
@@ -65,13 +66,23 @@ double element_bytes(const Problem& p) {
   return static_cast<double>(format_of(p.element_type).size_bytes);
 }
 
-/// FLOP of a pair of all entries and heads.
-double flops_of_a_pair(const Problem& p) {
-  return 2.0 * static_cast<double>(p.batch * p.query_heads) *
-         static_cast<double>(p.head_dim + p.output_dim());
+bool is_backward(const Problem& p) {
+  return p.operation == &backward_operation;
 }
 
-/// Bytes of K and V of one token of all entries, of one head.
+/// FLOP of a pair: of S and O, or of S, dP, dV, dK and dQ.
+double flops_of_a_pair(const Problem& p) {
+  const std::int64_t columns =
+      is_backward(p) ? 3 * p.head_dim + 2 * p.output_dim() : p.head_dim + p.output_dim();
+  return 2.0 * static_cast<double>(columns);
+}
+
+/// Seconds of a pair of all entries and heads.
+double pair_seconds(const Problem& p, const RankRates& rates) {
+  return static_cast<double>(p.batch * p.query_heads) * flops_of_a_pair(p) / rates.flops_per_s;
+}
+
+/// Bytes of K and V, or of dK and dV, of one token of all entries, of one head.
 double key_bytes(const Problem& p) {
   return static_cast<double>(p.batch * (p.head_dim + p.output_dim())) * element_bytes(p);
 }
@@ -84,14 +95,14 @@ double seconds_alone(const Problem& p, double pair_s) {
 }  // namespace
 
 double attention_flops_per_s(const GpuModel& gpu, const Problem& problem) {
-  const double flops_a_pair = 2.0 * static_cast<double>(problem.head_dim + problem.output_dim());
-  return std::min(gpu.peak_flops(problem.element_type), gpu.ex2_per_s() * flops_a_pair);
+  return std::min(gpu.peak_flops(problem.element_type), gpu.ex2_per_s() * flops_of_a_pair(problem));
 }
 
 std::string why_no_rank_model(const Problem& problem) {
-  if (problem.operation != &forward_operation) {
-    return fmt::format("the model of ranks is about forward passes, and this problem is {}",
-                       problem.operation->name);
+  if (problem.operation != &forward_operation && !is_backward(problem)) {
+    return fmt::format(
+        "the model of ranks is about forward and backward passes, and this problem is {}",
+        problem.operation->name);
   }
   Problem full = problem;
   take_away_seeds(full);
@@ -105,7 +116,7 @@ RankTimes ring_times(const Problem& p, std::int64_t ranks, std::int64_t distribu
   const auto queries = parts_of(p.query_len, ranks, distribution);
   const auto keys = parts_of(p.key_len, ranks, distribution);
   const double token_bytes = key_bytes(p) * static_cast<double>(p.kv_heads);
-  const double pair_s = flops_of_a_pair(p) / rates.flops_per_s;
+  const double pair_s = pair_seconds(p, rates);
   double most_keys = 0;
   for (const Pieces& part : keys) most_keys = std::max(most_keys, tokens_in(part));
 
@@ -117,17 +128,25 @@ RankTimes ring_times(const Problem& p, std::int64_t ranks, std::int64_t distribu
       most_pairs = std::max(most_pairs,
                             visible_pairs(p, queries[static_cast<std::size_t>(rank)], keys[owner]));
     }
-    // Each part is somewhere on its way in every step, the largest one too.
-    const bool is_last = step + 1 == ranks;
-    times.steps.push_back(
-        {.computing_s = most_pairs * pair_s,
-         .exchange_s = is_last ? 0 : most_keys * token_bytes / rates.link_bytes_per_s});
+    // Each part is somewhere on its way in every step, the largest one too; so are, of all steps
+    // but the first, whose keys are the ranks' own, dK and dV of the step before.
+    const int parts = (step + 1 < ranks ? 1 : 0) + (is_backward(p) && step > 1 ? 1 : 0);
+    times.steps.push_back({.computing_s = most_pairs * pair_s,
+                           .exchange_s = parts * most_keys * token_bytes / rates.link_bytes_per_s});
+  }
+  if (is_backward(p) && ranks > 1) {
+    times.steps.front().computing_s /= 2;
+    times.steps.push_back({.computing_s = times.steps.front().computing_s,
+                           .exchange_s = most_keys * token_bytes / rates.link_bytes_per_s});
   }
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     // All parts pass a rank but that of its neighbour, which needs it last.
     const Pieces& never_sent = keys[static_cast<std::size_t>((rank + 1) % ranks)];
-    times.sent_bytes.push_back((static_cast<double>(p.key_len) - tokens_in(never_sent)) *
-                               token_bytes);
+    double tokens = static_cast<double>(p.key_len) - tokens_in(never_sent);
+    if (is_backward(p)) {
+      tokens += static_cast<double>(p.key_len) - tokens_in(keys[static_cast<std::size_t>(rank)]);
+    }
+    times.sent_bytes.push_back(tokens * token_bytes);
   }
   return times;
 }
@@ -138,13 +157,16 @@ RankTimes ulysses_times(const Problem& p, std::int64_t ranks, std::int64_t distr
   const auto keys = parts_of(p.key_len, ranks, distribution);
   const double entry = static_cast<double>(p.batch);
   const double q_bytes = entry * static_cast<double>(p.head_dim) * element_bytes(p);
-  const double o_bytes =
-      entry * (static_cast<double>(p.output_dim()) * element_bytes(p) + sizeof(float));
+  const double o_bytes = entry * static_cast<double>(p.output_dim()) * element_bytes(p);
+  const double lse_bytes = entry * sizeof(float);
+  const double there_a_query = is_backward(p) ? q_bytes + 2 * o_bytes + lse_bytes : q_bytes;
+  const double back_a_query = is_backward(p) ? q_bytes : o_bytes + lse_bytes;
+  const double back_a_key = is_backward(p) ? key_bytes(p) : 0;
   const double group = static_cast<double>(p.query_heads / p.kv_heads);
   const double all_heads = static_cast<double>(p.kv_heads);
   const std::int64_t heads_a_rank = (p.kv_heads + ranks - 1) / ranks;
 
-  RankTimes times{.alone_s = seconds_alone(p, flops_of_a_pair(p) / rates.flops_per_s)};
+  RankTimes times{.alone_s = seconds_alone(p, pair_seconds(p, rates))};
   double most_there = 0, most_back = 0;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     const auto heads = static_cast<double>(std::min((rank + 1) * heads_a_rank, p.kv_heads) -
@@ -156,10 +178,11 @@ RankTimes ulysses_times(const Problem& p, std::int64_t ranks, std::int64_t distr
     const double in = heads * (static_cast<double>(p.query_len) - tokens_in(queries[at])) * group;
     const double k_out = (all_heads - heads) * tokens_in(keys[at]);
     const double k_in = heads * (static_cast<double>(p.key_len) - tokens_in(keys[at]));
-    const double sent = out * q_bytes + k_out * key_bytes(p);
-    most_there = std::max({most_there, sent, in * q_bytes + k_in * key_bytes(p)});
-    most_back = std::max({most_back, in * o_bytes, out * o_bytes});
-    times.sent_bytes.push_back(sent + in * o_bytes);
+    const double sent = out * there_a_query + k_out * key_bytes(p);
+    const double sent_back = in * back_a_query + k_in * back_a_key;
+    most_there = std::max({most_there, sent, in * there_a_query + k_in * key_bytes(p)});
+    most_back = std::max({most_back, sent_back, out * back_a_query + k_out * back_a_key});
+    times.sent_bytes.push_back(sent + sent_back);
   }
   const double share = static_cast<double>(heads_a_rank) / all_heads;
   times.steps = {{.exchange_s = most_there / rates.link_bytes_per_s},
@@ -172,8 +195,10 @@ std::optional<double> break_even_queries(const Problem& p, std::int64_t distribu
                                          const RankRates& rates) {
   if (is_window(p.mask) || (p.mask != Mask::none && p.query_len != p.key_len)) return std::nullopt;
   const bool sees_half = p.mask != Mask::none && distribution != Distribution::contiguous;
-  const double key_s = key_bytes(p) * static_cast<double>(p.kv_heads) / rates.link_bytes_per_s;
-  const double pair_s = flops_of_a_pair(p) / rates.flops_per_s;
+  const double directions = is_backward(p) ? 2 : 1;
+  const double key_s =
+      directions * key_bytes(p) * static_cast<double>(p.kv_heads) / rates.link_bytes_per_s;
+  const double pair_s = pair_seconds(p, rates);
   return key_s / (pair_s * (sees_half ? 0.5 : 1.0));
 }
 

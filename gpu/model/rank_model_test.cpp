@@ -7,6 +7,8 @@
 
 #include "core/attention/distribution.hpp"
 #include "core/base/error.hpp"
+#include "core/operations/backward.hpp"
+#include "core/operations/gradient_tensors.hpp"
 #include "gpu/model/link_table.hpp"
 
 namespace attest {
@@ -174,6 +176,54 @@ RC_GTEST_PROP(RankModel, ARankOfARingSendsAllPartsOfKAndVButOne, ()) {
   const RankTimes ring = ring_times(p, ranks, any_distribution(), exact_rates);
   const double sent = static_cast<double>(ranks - 1) * bytes_of_a_part(p, ranks);
   RC_ASSERT(ring.sent_bytes == std::vector<double>(static_cast<std::size_t>(ranks), sent));
+}
+
+Problem gradients_of(Problem problem) {
+  problem.operation = &backward_operation;
+  return problem;
+}
+
+RC_GTEST_PROP(RankModel, OfGradientsARankSendsPartsOfDKAndDVToo, ()) {
+  const std::int64_t ranks = *rc::gen::inRange<std::int64_t>(2, 65);
+  const Problem p = gradients_of(long_problem(ranks, Mask::none));
+  const RankTimes ring = ring_times(p, ranks, any_distribution(), exact_rates);
+  const double sent = 2 * static_cast<double>(ranks - 1) * bytes_of_a_part(p, ranks);
+  RC_ASSERT(ring.sent_bytes == std::vector<double>(static_cast<std::size_t>(ranks), sent));
+  // All of it is timed, and what the last of others' keys leave hides behind half of the own ones.
+  RC_ASSERT(ring.exchange_s() == sent / exact_rates.link_bytes_per_s);
+  RC_ASSERT(ring.steps.back().computing_s == ring.steps.front().computing_s);
+  RC_ASSERT(2 * ring.steps.back().computing_s == ring.steps[1].computing_s);
+  RC_ASSERT(ring.steps.back().exchange_s ==
+            bytes_of_a_part(p, ranks) / exact_rates.link_bytes_per_s);
+}
+
+RC_GTEST_PROP(RankModel, GradientsComputeFiveProductsInsteadOfTwo, ()) {
+  const Problem p = any_problem();
+  const std::int64_t ranks = *rc::gen::inRange<std::int64_t>(1, 9),
+                     distribution = any_distribution();
+  const RankTimes forward = ring_times(p, ranks, distribution, exact_rates);
+  const RankTimes backward = ring_times(gradients_of(p), ranks, distribution, exact_rates);
+  RC_ASSERT(backward.alone_s == product_flops(p, 3, 2) / exact_rates.flops_per_s);
+  RC_ASSERT(backward.computing_s() == 2.5 * forward.computing_s());
+  RC_ASSERT(backward.exchange_s() == 2 * forward.exchange_s());
+}
+
+TEST(RankModel, TheExchangeOfGradientsHidesFromFourFifthsOfTheQueriesOn) {
+  const Problem p = self_attention(4096, Mask::causal_top_left);
+  for (const std::int64_t distribution : {contiguous, zigzag}) {
+    EXPECT_DOUBLE_EQ(break_even_queries(gradients_of(p), distribution, exact_rates).value(),
+                     0.8 * break_even_queries(p, distribution, exact_rates).value());
+  }
+}
+
+TEST(RankModel, UlyssesOfGradientsMovesOAndItsGradientBesidesAndAllThreeGradientsBack) {
+  const Problem p = self_attention(4096, Mask::none);  // 2 entries, 8/2 heads of 64 columns
+  // Half of the tokens of half of the heads, each of 128 bytes; an LSE has 4.
+  const double queries = 2 * 4 * 2048.0, keys = 2 * 1 * 2048.0;
+  EXPECT_EQ(ulysses_times(p, 2, contiguous, exact_rates).sent_bytes[0],
+            queries * (128 + 128 + 4) + keys * 256);
+  EXPECT_EQ(ulysses_times(gradients_of(p), 2, contiguous, exact_rates).sent_bytes[0],
+            queries * (3 * 128 + 4 + 128) + keys * 2 * 256);
 }
 
 TEST(RankModel, UlyssesIsLimitedByTheKvHeads) {
