@@ -52,15 +52,16 @@ bool counts_from_last_key(const Problem& problem) {
 }
 
 /// A row as a problem of its own has the scales of its first keys: those that it sees must be
-/// these. It has a sink, but no bias, its weights others that fall, and distances that end at 0.
+/// these. It has a sink, its weights others that fall, and distances that end at 0; the row of a
+/// key has no bias and no distances.
 void require_rows_alone(const Problem& problem) {
   const bool is_forward = problem.operation == &forward_operation;
-  const bool has_other_scores = problem.bias != Bias::none || problem.dropout > 0 ||
-                                (problem.slopes != Slopes::none && !counts_from_last_key(problem));
-  if (has_modifications(problem) && (!is_forward || has_other_scores)) {
+  const bool has_bias = problem.bias != Bias::none, has_slopes = problem.slopes != Slopes::none;
+  const bool are_others = has_slopes && !counts_from_last_key(problem);
+  if (problem.dropout > 0 || are_others || (!is_forward && (has_bias || has_slopes))) {
     throw InvalidInput(fmt::format(
-        "'{}' is timed with scores that a row alone has not; allowed: sinks in attention, slopes "
-        "where each query's last key is on its diagonal, no bias and no dropout",
+        "'{}' is timed with scores that a row alone has not; allowed: sinks, in attention biases "
+        "and slopes where each query's last key is on its diagonal, no dropout",
         to_string(problem)));
   }
   if (problem.operation != &quantised_operation) return;
@@ -210,14 +211,19 @@ void ResidentProblem::make_what_follows() {
   const Operation& maker = *operation.extends;
   Arguments arguments = image_.arguments;
   arguments.problem.operation = &maker;
+  arguments.inputs = {};
   arguments.outputs = {};
-  // What it reads are our first inputs; what it writes has the name of another one.
+  // What it reads and what it writes have the names of our inputs.
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    const auto outputs = maker.outputs();
-    const auto made = std::ranges::find(outputs, operation[InputIndex{i}].name, &TensorSpec::name);
-    if (made == outputs.end()) continue;
-    arguments.outputs[static_cast<std::size_t>(made - outputs.begin())] = {
-        inputs_[i].data, image_.arguments.inputs[i].strides};
+    const auto place_among = [&](std::span<const TensorSpec> tensors) {
+      return static_cast<std::size_t>(
+          std::ranges::find(tensors, operation[InputIndex{i}].name, &TensorSpec::name) -
+          tensors.begin());
+    };
+    const std::size_t read = place_among(maker.inputs()), made = place_among(maker.outputs());
+    if (read < maker.inputs().size()) arguments.inputs[read] = image_.arguments.inputs[i];
+    if (made == maker.outputs().size()) continue;
+    arguments.outputs[made] = {inputs_[i].data, image_.arguments.inputs[i].strides};
   }
   launch_any(arguments, device_);
 }

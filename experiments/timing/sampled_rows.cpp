@@ -130,9 +130,20 @@ OneRow row_at(const ResidentProblem& resident, const Place& place, const MadeHea
     Tensor<float>& to = row.inputs[input] = Tensor<float>(tensor.shape(one));
     if (to.size() == 0) continue;
     // A number a query head, of all entries.
-    const bool is_of_scores = tensor.rows == Rows::neither && tensor.draw != nullptr;
+    const bool is_of_scores =
+        tensor.rows == Rows::neither && tensor.draw != nullptr && !tensor.is_of_pairs;
     if (is_of_scores) {
       resident.copy_row(input, 0, place.head, 0, to.row(0, 0, 0));
+      continue;
+    }
+    if (tensor.is_of_pairs) {  // of the keys that are seen, which follow each other
+      const Shape whole = tensor.shape(problem);
+      std::vector<float> of_all(static_cast<std::size_t>(whole[3]));
+      resident.copy_row(input, std::min(place.entry, whole[0] - 1),
+                        std::min(place.head, whole[1] - 1), place.row, of_all);
+      std::ranges::transform(keys, to.row(0, 0, 0).begin(), [&](std::int64_t key) {
+        return of_all[static_cast<std::size_t>(key)];
+      });
       continue;
     }
     for (std::int64_t n = 0; n < to.shape()[2]; ++n) {
@@ -213,6 +224,7 @@ SampledRows sample_rows(ResidentProblem& resident, const KernelInfo& kernel, con
   for (std::size_t i = 0; i < operation.outputs().size(); ++i) {
     const TensorSpec& tensor = operation[OutputIndex{i}];
     if (!kernel.gives(OutputIndex{i}) || !has_tensor(problem, OutputIndex{i})) continue;
+    if (tensor.rows == Rows::neither) continue;  // of all rows of a head together
     if (std::ranges::find(kinds, tensor.rows) == kinds.end()) kinds.push_back(tensor.rows);
     if (tensor.is_strided) continue;
     const std::vector<float> all = resident.all_of({i});  // one number a row

@@ -108,11 +108,13 @@ TiledInputs tiled_inputs(const Problem& problem, const InputSpec& spec) {
     for (std::size_t i = 0; i < tiled.size(); ++i) {
       if (follows_from_others(operation, {i})) continue;
       const TensorSpec& tensor = operation[InputIndex{i}];
-      if (tensor.rows == Rows::neither && tensor.draw != nullptr) {
+      // A bias has a number a pair: too many to draw each.
+      const bool is_small = tensor.rows == Rows::neither && !tensor.is_of_pairs;
+      if (is_small && tensor.draw != nullptr) {
         tiled[i] = repeated(tensor.format(problem), tensor.draw(problem, spec));
         continue;
       }
-      if (tensor.rows == Rows::neither) {
+      if (is_small) {
         tiled[i] = scales(tensor.format(problem), spec.seed, i + 1);
         continue;
       }

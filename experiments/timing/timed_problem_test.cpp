@@ -136,6 +136,7 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
                   read(a.slopes, h) *
                   std::abs(static_cast<double>(key_distance(p.mask, p.query_len, p.key_len, i, j)));
             }
+            if (a.bias != nullptr) score += read(a.bias, a.bias_strides.offset(b, h, i) + j);
             const double weight = std::exp(score);
             sum += weight;
             for (std::size_t d = 0; d < o.size(); ++d) {
@@ -164,17 +165,27 @@ KernelInfo by_definition(std::int64_t wrong = -1) {
 TEST(ResidentProblem, knows_where_rows_are_and_which_keys_they_see) {
   const auto device = make_device(Executor::cpu);
   const KernelInfo right_kernel = by_definition();
-  for (const std::string problem :
-       {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right",
-        "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2", "b3 h4/2 q19 k33 d24 padding3",
-        "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
-        "b3 h4/2 q19 k33 d24 lists4 listrows4 listkeys8", "b3 h4/2 n33 d24 documents3",
-        "b3 h4/2 n33 d24 causal_top_left prefix5", "b3 h4/2 n33 d24 softcap2",
-        "b3 h4/2 q19 k33 d24 sinks_given", "b3 h4/2 q19 k33 d24 gate_given",
-        "b9 h4/2 q19 k33 d24 dv7 lengths6 gate_given residual_given",
-        "b3 h4/2 n33 d24 causal_top_left sinks_given slopes_given",
-        "b3 h4/2 n33 d24 window_top_left left5 right0 slopes_given", "b3 h4/2 n33 d24 dv40",
-        "b9 h4/2 n33 d24 dv8 lengths6", "b1 h2/2 q0 k9 d24"}) {
+  for (const std::string problem : {"b3 h4/2 q19 k33 d24",
+                                    "b3 h4/2 q33 k19 d24 causal_bottom_right",
+                                    "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2",
+                                    "b3 h4/2 q19 k33 d24 padding3",
+                                    "b9 h4/2 q19 k33 d24 lengths6",
+                                    "b9 h4/2 n33 d24 causal_top_left lengths7 padding3",
+                                    "b3 h4/2 q19 k33 d24 lists4 listrows4 listkeys8",
+                                    "b3 h4/2 n33 d24 documents3",
+                                    "b3 h4/2 n33 d24 causal_top_left prefix5",
+                                    "b3 h4/2 n33 d24 softcap2",
+                                    "b3 h4/2 q19 k33 d24 sinks_given",
+                                    "b3 h4/2 q19 k33 d24 gate_given",
+                                    "b3 h4/2 q19 k33 d24 bias_full",
+                                    "b3 h4/2 q19 k33 d24 causal_bottom_right bias_heads",
+                                    "b3 h4/2 q19 k33 d24 padding3 bias_shared",
+                                    "b9 h4/2 q19 k33 d24 dv7 lengths6 gate_given residual_given",
+                                    "b3 h4/2 n33 d24 causal_top_left sinks_given slopes_given",
+                                    "b3 h4/2 n33 d24 window_top_left left5 right0 slopes_given",
+                                    "b3 h4/2 n33 d24 dv40",
+                                    "b9 h4/2 n33 d24 dv8 lengths6",
+                                    "b1 h2/2 q0 k9 d24"}) {
     const Problem p = problem_from_string(problem);
     ResidentProblem right(p, {}, *device);
     // Of one row in double the definition is within the bound of any plan that rounds to fp32.
@@ -194,7 +205,8 @@ TEST(ResidentProblem, refuses_scores_that_a_row_alone_has_not) {
   const auto device = make_device(Executor::cpu);
   for (const std::string problem :
        {"n9 d8 slopes_given", "q9 k12 d8 causal_bottom_right slopes_given",
-        "n9 d8 window_top_left left3 right1 slopes_given", "n9 d8 bias_full", "n9 d8 dropout0.5"}) {
+        "n9 d8 window_top_left left3 right1 slopes_given", "n9 d8 dropout0.5",
+        "n9 d8 bias_full backward", "n9 d8 causal_top_left slopes_given backward"}) {
     EXPECT_THROW(ResidentProblem(problem_from_string(problem), {}, *device), InvalidInput)
         << problem;
   }
@@ -213,6 +225,7 @@ TEST(ResidentProblem, compares_rows_of_keys_where_outputs_have_them) {
        {"b3 h4/2 q19 k33 d24", "b3 h4/2 q33 k19 d24 causal_bottom_right bf16",
         "b3 h4/2 q19 k33 d24 window_bottom_right left5 right2 dv40", "b3 h4/2 q19 k33 d24 padding3",
         "b9 h4/2 q19 k33 d24 lengths6", "b9 h4/2 n33 d24 causal_top_left lengths7 padding3 fp16",
+        "b3 h4/2 q19 k33 d24 sinks_given", "b3 h4/2 n33 d24 causal_top_left documents3 sinks_given",
         "b1 h2/2 q0 k9 d24", "b1 h2/2 q9 k0 d24"}) {
     ResidentProblem resident(gradients_of(text), {}, *device);
     const Plan plan = right.plans(resident.problem()).front();
@@ -227,6 +240,24 @@ TEST(ResidentProblem, compares_rows_of_keys_where_outputs_have_them) {
         launch_and_sample(resident, wrong, wrong.plans(resident.problem()).front()).why_wrong();
     EXPECT_TRUE(why && why->find(output) == 0) << mutant << ": " << why.value_or("found right");
   }
+}
+
+TEST(ResidentProblem, gives_a_backward_pass_the_sinks_of_the_forward_pass_too) {
+  const auto device = make_device(Executor::cpu);
+  const Problem problem = gradients_of("b1 h1 n7 d8 causal_top_left sinks_given");
+  ResidentProblem resident(problem, {}, *device);
+  KernelInfo reader = *find_kernel("backward_tiled", Executor::cpu);
+  int looked = 0;
+  // The first row sees the first key alone, and the sink: O is the weight of that key times V.
+  reader.launch = [&](const BackwardArguments& a, Device&) {
+    const auto* const o = static_cast<const float*>(a.o);
+    const auto* const v = static_cast<const float*>(a.v);
+    const double weight = 1 - std::exp(double{a.sinks[0]} - a.lse[0]);
+    for (int c = 0; c < 8; ++c) EXPECT_NEAR(o[c], weight * v[c], chain_error(16, 0x1p-24));
+    ++looked;
+  };
+  resident.launch(reader, reader.plans(problem).front());
+  EXPECT_EQ(looked, 1);
 }
 
 TEST(ResidentProblem, gives_a_backward_pass_what_a_forward_pass_gave) {

@@ -9,6 +9,7 @@
 #include "core/base/glob.hpp"
 #include "core/base/near_names.hpp"
 #include "core/base/text.hpp"
+#include "core/operations/select.hpp"
 #include "core/run/registry.hpp"
 
 namespace attest {
@@ -23,9 +24,10 @@ std::string executors_of(std::string_view name) {
   return executors;
 }
 
-/// Attention, and what has its inputs among its own.
+/// Attention, what has its inputs among its own, and choices of keys.
 bool is_studied(const Operation& operation) {
-  return &operation == &forward_operation || operation.extends == &forward_operation;
+  return &operation == &forward_operation || operation.extends == &forward_operation ||
+         &operation == &select_operation;
 }
 
 }  // namespace
@@ -83,8 +85,9 @@ std::vector<std::string> kernels_matching(std::string_view glob) {
 std::string why_no_study_kernel(std::string_view name) {
   for (const KernelInfo& kernel : all_kernels()) {
     if (kernel.name != name || is_studied(*kernel.operation)) continue;
-    return fmt::format("{} computes {}; allowed: kernels of attention and of its gradients", name,
-                       kernel.operation->name);
+    return fmt::format(
+        "{} computes {}; allowed: kernels of attention, of its gradients and of choices of keys",
+        name, kernel.operation->name);
   }
   const auto near = near_names(name, study_kernel_names());
   return fmt::format(
@@ -103,6 +106,10 @@ ChosenKernel choose_kernel(std::string_view name, std::optional<Executor> execut
     const KernelInfo* kernel = find_kernel(name, e);
     // With a GPU, a kernel of the executor would be counted beside kernels that are timed.
     if (kernel == nullptr || (!executor && has_gpu && e == Executor::simt)) continue;
+    if (e != Executor::gpu && kernel->operation == &select_operation) {
+      return {.why_not =
+                  fmt::format("{} computes select, which has no model: a GPU times it", name)};
+    }
     const std::string unavailable = kernel->unavailable ? kernel->unavailable() : "";
     if (unavailable.empty()) return {.kernel = kernel};
     return {.why_not = fmt::format("{} cannot run on this machine: {}", name, unavailable)};

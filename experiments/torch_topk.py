@@ -1,0 +1,50 @@
+"""PyTorch's choice of keys on the shapes of study `select`: scores by a product, relu and a weighted sum, then torch.topk. A line of JSON a shape: medians in ms.
+
+    python3 experiments/torch_topk.py > experiments/results/h200/torch_topk.jsonl            needs PyTorch and a GPU
+"""
+
+import json
+import statistics
+
+import torch
+
+HEADS, COLUMNS, TOP_K, ROUNDS = 64, 128, 2048, 15
+SHAPES = [(64, 1, 8192), (64, 1, 32768), (64, 1, 131072), (1, 1024, 8192), (1, 1024, 32768)]  # entries, queries, keys
+
+
+def scores_of(q, k, weights):
+    """[entries, queries, keys], one head at a time where all together would not fit."""
+    if q.shape[2] == 1:
+        products = torch.relu(q[:, :, 0] @ k.transpose(1, 2))
+        return torch.einsum("bh,bhk->bk", weights[:, :, 0], products.float())[:, None]
+    scores = torch.zeros(q.shape[0], q.shape[2], k.shape[1], device="cuda")
+    for head in range(HEADS):
+        scores += weights[:, head, :, None] * torch.relu(q[:, head] @ k.transpose(1, 2))
+    return scores
+
+
+def median_ms(work):
+    times = []
+    for _ in range(ROUNDS + 3):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times[3:])
+
+
+def main():
+    for entries, queries, keys in SHAPES:
+        q = torch.randn(entries, HEADS, queries, COLUMNS, device="cuda", dtype=torch.bfloat16)
+        k = torch.randn(entries, keys, COLUMNS, device="cuda", dtype=torch.bfloat16)
+        weights = torch.randn(entries, HEADS, queries, device="cuda")
+        scores = scores_of(q, k, weights)
+        print(json.dumps({"entries": entries, "queries": queries, "keys": keys, "top_k": TOP_K, "scores_ms": median_ms(lambda: scores_of(q, k, weights)),
+                          "topk_ms": median_ms(lambda: torch.topk(scores, TOP_K, sorted=False)), "torch": torch.__version__,
+                          "device": torch.cuda.get_device_name()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
