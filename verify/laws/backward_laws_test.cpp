@@ -223,7 +223,7 @@ TEST(BackwardLaws, AGradientThatIsALittleTooShortIsCaughtByItsGain) {
 TEST(BackwardLaws, TheGainOfDVAllowsForRowsThatAllRoundTheSameNumber) {
   Case c = gradient_case_of_16_bits();
   c.problem.mask = Mask::window_bottom_right;  // of one key: its weight is 1, or 1 / 0.9
-  c.problem.window_left = c.problem.window_right = 0;
+  c.problem.window = {0, 0};
   c.problem.dropout = 0.1F;
   const auto times = [](double factor) {
     return [factor](const BackwardArguments& a) {

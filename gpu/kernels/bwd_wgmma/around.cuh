@@ -118,6 +118,8 @@ __global__ void __launch_bounds__(bwd_prepare_threads)
     }
 #pragma unroll
     for (int step = 1; step < lanes; step *= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+    // dS = P (dP - delta + dLSE).
+    if (exists && a.d_lse != nullptr) sum -= a.d_lse[at.first_lse + query];
     [[maybe_unused]] float size = 0.0F;
     if constexpr (in_units) {
 #pragma unroll

@@ -346,6 +346,7 @@ KernelInfo kernel() {
                    .softcap = true,
                    .lengths = true,
                    .padding = true,
+                   .lse_gradient = true,
                    .sinks = true,
                    .slopes = true,
                    .prefix = true,

@@ -30,7 +30,7 @@ struct BwdSums {
   float* dq;     ///< [heads of all entries, tiles, panels of 64 columns], a panel in the order of
                  ///< wgmma's results: fp32 or, in units, integers
   float* lse;    ///< [heads of all entries, tiles * 64]: LSE log2(e)
-  float* delta;  ///< [heads of all entries, tiles * 64]: dO.O of the row
+  float* delta;  ///< [heads of all entries, tiles * 64]: dO.O of the row, less dLSE
   int tiles;
   // In units alone (units.cuh).
   float* units_in_one;  ///< as lse
