@@ -6,11 +6,14 @@
 
 #include "core/attention/backward_roundings.hpp"
 #include "core/attention/gradient_roundings.hpp"
+#include "core/attention/precision_plan.hpp"
+#include "core/attention/select_roundings.hpp"
 #include "core/attention/tensor_bytes.hpp"
 #include "core/base/error.hpp"
 #include "core/operations/backward.hpp"
 #include "core/operations/gradient.hpp"
 #include "core/operations/quantised.hpp"
+#include "core/operations/select.hpp"
 #include "experiments/explain/access_lines.hpp"
 #include "gpu/model/cost_model.hpp"
 #include "gpu/simt/trace_kernel.hpp"
@@ -161,6 +164,10 @@ double product_rate(const Explanation& e) {
   if (e.problem.operation == &backward_operation) return rate(roundings.as<BackwardRoundings>());
   if (e.problem.operation == &gradient_operation) {
     return rate(roundings.as<GradientRoundings>().backward);
+  }
+  if (e.problem.operation == &select_operation) {
+    const Accumulation score = roundings.as<SelectRoundings>().score;
+    return rate(PrecisionPlan{.score = score, .value = score});
   }
   const bool has_codes = e.problem.operation == &quantised_operation;
   return product_flops_per_s(*e.gpu, type, roundings.as<PrecisionPlan>(),

@@ -106,10 +106,6 @@ ChosenKernel choose_kernel(std::string_view name, std::optional<Executor> execut
     const KernelInfo* kernel = find_kernel(name, e);
     // With a GPU, a kernel of the executor would be counted beside kernels that are timed.
     if (kernel == nullptr || (!executor && has_gpu && e == Executor::simt)) continue;
-    if (e != Executor::gpu && kernel->operation == &select_operation) {
-      return {.why_not =
-                  fmt::format("{} computes select, which has no model: a GPU times it", name)};
-    }
     const std::string unavailable = kernel->unavailable ? kernel->unavailable() : "";
     if (unavailable.empty()) return {.kernel = kernel};
     return {.why_not = fmt::format("{} cannot run on this machine: {}", name, unavailable)};
