@@ -1,6 +1,6 @@
-"""PyTorch's choice of keys on the shapes of study `select`: scores by a product, relu and a weighted sum, then torch.topk. A line of JSON a shape: medians in ms.
+"""PyTorch's choice of keys on the shapes of study `select`: scores by a product, relu and a weighted sum, then torch.topk. JSON, an object a shape: medians in ms.
 
-    python3 experiments/torch_topk.py > experiments/results/h200/torch_topk.jsonl            needs PyTorch and a GPU
+    python3 experiments/torch_topk.py > experiments/results/h200/torch_topk.json            needs PyTorch and a GPU
 """
 
 import json
@@ -36,14 +36,16 @@ def median_ms(work):
 
 
 def main():
+    found = []
     for entries, queries, keys in SHAPES:
         q = torch.randn(entries, HEADS, queries, COLUMNS, device="cuda", dtype=torch.bfloat16)
         k = torch.randn(entries, keys, COLUMNS, device="cuda", dtype=torch.bfloat16)
         weights = torch.randn(entries, HEADS, queries, device="cuda")
         scores = scores_of(q, k, weights)
-        print(json.dumps({"entries": entries, "queries": queries, "keys": keys, "top_k": TOP_K, "scores_ms": median_ms(lambda: scores_of(q, k, weights)),
-                          "topk_ms": median_ms(lambda: torch.topk(scores, TOP_K, sorted=False)), "torch": torch.__version__,
-                          "device": torch.cuda.get_device_name()}), flush=True)
+        found.append({"entries": entries, "queries": queries, "keys": keys, "top_k": TOP_K, "scores_ms": median_ms(lambda: scores_of(q, k, weights)),
+                      "topk_ms": median_ms(lambda: torch.topk(scores, TOP_K, sorted=False)), "torch": torch.__version__,
+                      "device": torch.cuda.get_device_name()})
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
