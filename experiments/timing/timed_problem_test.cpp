@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -242,45 +243,35 @@ TEST(ResidentProblem, compares_rows_of_keys_where_outputs_have_them) {
   }
 }
 
-TEST(ResidentProblem, gives_a_backward_pass_the_sinks_of_the_forward_pass_too) {
-  const auto device = make_device(Executor::cpu);
-  const Problem problem = gradients_of("b1 h1 n7 d8 causal_top_left sinks_given");
-  ResidentProblem resident(problem, {}, *device);
-  KernelInfo reader = *find_kernel("backward_tiled", Executor::cpu);
-  int looked = 0;
-  // The first row sees the first key alone, and the sink: O is the weight of that key times V.
-  reader.launch = [&](const BackwardArguments& a, Device&) {
-    const auto* const o = static_cast<const float*>(a.o);
-    const auto* const v = static_cast<const float*>(a.v);
-    const double weight = 1 - std::exp(double{a.sinks[0]} - a.lse[0]);
-    for (int c = 0; c < 8; ++c) EXPECT_NEAR(o[c], weight * v[c], chain_error(16, 0x1p-24));
-    ++looked;
-  };
-  resident.launch(reader, reader.plans(problem).front());
-  EXPECT_EQ(looked, 1);
-}
+/// First row of what a backward pass is given, which sees the first key alone, of 8 columns.
+struct FirstRow {
+  const float *o, *v;
+  float lse;
+  const float* sinks;
+  double score = 0, score_error = 0;  ///< error of the dot product and the scale
+};
 
-TEST(ResidentProblem, gives_a_backward_pass_what_a_forward_pass_gave) {
+/// Looks at it with three draws of the inputs, the first one twice.
+void look_at_first_rows(const Problem& problem, const std::function<void(const FirstRow&)>& look) {
   const auto device = make_device(Executor::cpu);
-  const Problem problem = gradients_of("b1 h1 n7 d8 causal_top_left");
   ResidentProblem resident(problem, {}, *device);
   KernelInfo reader = *find_kernel("backward_tiled", Executor::cpu);
   int looked = 0;
-  // The first row sees the first key alone: O is its V, LSE the score.
   reader.launch = [&](const BackwardArguments& a, Device&) {
-    const auto* const o = static_cast<const float*>(a.o);
-    const auto* const v = static_cast<const float*>(a.v);
     const auto* const q = static_cast<const float*>(a.q);
     const auto* const k = static_cast<const float*>(a.k);
-    double score = 0, absolute = 0;
+    FirstRow row{.o = static_cast<const float*>(a.o),
+                 .v = static_cast<const float*>(a.v),
+                 .lse = a.lse[0],
+                 .sinks = a.sinks};
+    double absolute = 0;
     for (int c = 0; c < 8; ++c) {
-      EXPECT_EQ(o[c], v[c]);
-      score += double{q[c]} * double{k[c]};
+      row.score += problem.scale * double{q[c]} * double{k[c]};
       absolute += std::abs(double{q[c]} * double{k[c]});
     }
-    // The dot product, the scale, and the maximum with the logarithm of 1.
-    EXPECT_LE(std::abs(a.lse[0] - problem.scale * score),
-              chain_error(8 + 2, 0x1p-24) * problem.scale * absolute);
+    // With the maximum's addition of the logarithm.
+    row.score_error = chain_error(8 + 2, 0x1p-24) * problem.scale * absolute;
+    look(row);
     ++looked;
   };
   for (const std::size_t draw : {0, 1, 0}) {
@@ -288,6 +279,34 @@ TEST(ResidentProblem, gives_a_backward_pass_what_a_forward_pass_gave) {
     resident.launch(reader, reader.plans(problem).front());
   }
   EXPECT_EQ(looked, 3);
+}
+
+TEST(ResidentProblem, gives_a_backward_pass_what_a_forward_pass_gave) {
+  look_at_first_rows(gradients_of("b1 h1 n7 d8 causal_top_left"), [](const FirstRow& row) {
+    for (int c = 0; c < 8; ++c) EXPECT_EQ(row.o[c], row.v[c]);
+    EXPECT_LE(std::abs(row.lse - row.score), row.score_error);
+  });
+}
+
+TEST(ResidentProblem, gives_a_backward_pass_the_sinks_of_the_forward_pass_too) {
+  const auto problem = gradients_of("b1 h1 n7 d8 causal_top_left sinks_given");
+  look_at_first_rows(problem, [](const FirstRow& row) {
+    const double sink = row.sinks[0], largest = std::max(row.score, sink);
+    const double sum = std::exp(row.score - largest) + std::exp(sink - largest);
+    const double weight = std::exp(row.score - largest) / sum;
+    // Both exponentials and their sum, as errors of the sum, of 2 u each for expf and of u for the
+    // difference in it, which is below 2^4; the logarithm, and the maximum that is added to it.
+    const double sum_error = row.score_error + chain_error(3 + 16, 0x1p-24);
+    EXPECT_LE(std::abs(row.lse - (largest + std::log(sum))),
+              sum_error + chain_error(2 + 1, 0x1p-24) * (std::abs(largest) + 1));
+    // O has these twice, in the weight and in the sum, and is divided.
+    for (int c = 0; c < 8; ++c) {
+      const double want = weight * double{row.v[c]};
+      EXPECT_LE(std::abs(row.o[c] - want),
+                (2 * sum_error + chain_error(2, 0x1p-24)) * std::abs(want))
+          << "column " << c;
+    }
+  });
 }
 
 TEST(ResidentProblem, knows_where_keys_in_pages_are) {

@@ -66,24 +66,24 @@ double dscore_variance(const BackwardRoundings& how, const Problem& problem,
   return of_dscore + variance(how.weight_format, pair.p) * pair.r * pair.r * pair.chi * pair.chi;
 }
 
-/// What roundings to 16 bits add to a sum of errors.
-struct Roundings {
+/// Sum of errors that roundings to 16 bits lead to.
+struct ErrorSum {
   double variance = 0;   ///< of those that are independent of each other
   double one_sided = 0;  ///< most that the others may add up to
 };
 
-/// Whether one key has nearly all the weight of its row. Rows of which that is true round the same
+/// True if one key has nearly all the weight of its row. Rows of which that is true round the same
 /// number, 1 over the share that dropout keeps, and all err alike.
 bool is_only_weight(ElementType format, double p) {
   constexpr double steps = 8;
   return 1 - p < steps * 2 * stored_rounding(format_of(format)).relative;
 }
 
-/// Of the sum of errors times the exact gradient.
-Roundings roundings_along(OutputIndex output, const Problem& problem, const JudgedLaunch& judged) {
+/// Errors of a gradient times the exact gradient, summed.
+ErrorSum errors_along(OutputIndex output, const Problem& problem, const JudgedLaunch& judged) {
   const Tensor<double>& gradient = judged.in_fp32[output].value;
   const double factor = output == backward::dv ? 1 : problem.scale;
-  Roundings sum;
+  ErrorSum sum;
   for (std::int64_t b = 0; b < problem.batch; ++b) {
     for (std::int64_t h = 0; h < problem.query_heads; ++h) {
       const std::int64_t kv_head = problem.kv_head_of(h);
@@ -133,7 +133,7 @@ GradientDeviation gain_of(Run& run, const GradientStatisticInfo& info, const Jud
     length += x * x;
   }
   if (length == 0) return {};
-  const Roundings along = roundings_along(info.output, run.problem(), judged);
+  const ErrorSum along = errors_along(info.output, run.problem(), judged);
   drift += along.one_sided;
   const double sd = std::sqrt(along.variance);
   const double allowed = drift + most_gradient_deviations * sd;

@@ -198,7 +198,7 @@ struct Fa3Loader {
   static __device__ __forceinline__ int first_key_of(int tile) {
     return tile * Shape::Bc;
   }
-  /// Those of both units.
+  /// First keys of both units.
   static __device__ __forceinline__ int2 first_key_of(const Fa3KeyUnits& tile) {
     return {tile.unit[0] * fa3_unit_keys, tile.unit[1] * fa3_unit_keys};
   }
