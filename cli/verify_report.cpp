@@ -179,7 +179,7 @@ std::string origin_of(std::int64_t failing_case, const std::vector<Regression>& 
   if (failing_case >= 0) return fmt::format("case {}", failing_case);
   const std::int64_t at = failing_case + std::ssize(regressions);
   return fmt::format(
-      "{}, a counterexample of the past that every kernel gets first (--no-regressions leaves them "
+      "{}, a counterexample of the past that every kernel gets (--no-regressions leaves them "
       "out)",
       regressions[static_cast<std::size_t>(at)].name);
 }

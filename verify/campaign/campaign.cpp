@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t certify_every = 4;
 constexpr auto checkpoint_every = std::chrono::seconds(2);
 
-/// State shared by the threads. Turn t is task t / kernels of kernel t % kernels: a time limit cuts
+/// State shared by the threads. Turn t is turn t / kernels of kernel t % kernels: a time limit cuts
 /// all kernels alike. The tasks of a kernel are the corpus and then the drawn cases of this shard.
 class Campaign {
  public:
@@ -47,8 +47,8 @@ class Campaign {
   }
 
   KernelResult run_tasks(const Tasks& tasks, CaseRunner& runner) {
-    for (std::int64_t task = tasks.begin; task < tasks.end && !is_over(); ++task) {
-      run_task(0, task, runner);
+    for (std::int64_t turn = tasks.begin; turn < tasks.end && !is_over(); ++turn) {
+      run_task(0, task_at(turn), runner);
     }
     return std::move(results_.front());
   }
@@ -68,6 +68,13 @@ class Campaign {
     return (corpus_size() + most) * static_cast<std::int64_t>(kernels_.size());
   }
 
+  /// The task of a kernel's turn. Without a time limit they go in their order; under one the corpus
+  /// and drawn cases alternate, or the past alone would take a short limit.
+  [[nodiscard]] std::int64_t task_at(std::int64_t turn) const {
+    if (!options_.time_limit || turn >= 2 * corpus_size()) return turn;
+    return turn % 2 == 0 ? turn / 2 : corpus_size() + turn / 2;
+  }
+
   [[nodiscard]] bool is_interrupted() const {
     return stop_ || (options_.is_interrupted && options_.is_interrupted());
   }
@@ -85,7 +92,7 @@ class Campaign {
         const std::int64_t turn = next_turn_++;
         if (turn >= total_turns()) break;
         const auto count = static_cast<std::int64_t>(kernels_.size());
-        run_task(static_cast<std::size_t>(turn % count), turn / count, *runner);
+        run_task(static_cast<std::size_t>(turn % count), task_at(turn / count), *runner);
         checkpoint_if_due();
       }
       shrink_failures(*runner);

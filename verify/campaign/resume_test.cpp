@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -206,6 +207,24 @@ TEST(Regressions, EachFitsAKernelAndEveryKernelItFitsPasses) {
     EXPECT_EQ(result.verdict(), Verdict::passed);
     EXPECT_GE(result.regressions, 5) << result.kernel->name;
   }
+}
+
+TEST(Regressions, UnderATimeLimitPastAndDrawnCasesTakeTurns) {
+  CampaignOptions options;
+  options.regressions = all_regressions();
+  options.generator.max_len = 20;
+  const std::int64_t past = std::ssize(options.regressions);
+  const auto done_of = [&] {
+    return judge_tasks(*find_kernel("o5_deferred", Executor::cpu), options, {.begin = 0, .end = 6},
+                       *std::make_unique<InProcessRunner>())
+        .done;
+  };
+  const auto is_done = [](const DoneTasks& done, const std::set<std::int64_t>& tasks) {
+    return std::ranges::all_of(tasks, [&](std::int64_t task) { return done.contains(task); });
+  };
+  EXPECT_TRUE(is_done(done_of(), {0, 1, 2, 3, 4, 5}));
+  options.time_limit = std::chrono::hours(1);
+  EXPECT_TRUE(is_done(done_of(), {0, past, 1, past + 1, 2, past + 2}));
 }
 
 TEST(Regressions, AKernelThatHasAnOldBugAgainFailsBeforeTheFirstDrawnCase) {
