@@ -36,6 +36,16 @@ constexpr char of_operation = '@';
       fmt::format("--python '{}': {}", printable(text, 4096), printable(what, 4096)));
 }
 
+/// Ranks of a ring have a part each, of few keys, too, which fused_precision() takes for one part:
+/// as many parts as keys are more than they merge.
+void round_parts(PrecisionPlan& forward, const Problem& p) {
+  constexpr std::int64_t few_keys = 16;
+  const std::int64_t parts = std::max(forward.splits, std::min(p.key_len, few_keys));
+  forward.partial_format = p.element_type;
+  forward.blocks = parts;
+  forward.splits = parts;
+}
+
 /// Roundings of a function of which no more is known than its operation, and what a softcap of its
 /// library errs by over the cap; nothing: as usual. `rounds_parts`: partial O is rounded to the
 /// inputs' type.
@@ -52,14 +62,14 @@ Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error,
   }
   if (p.operation == &gradient_operation) {
     GradientRoundings both = fused_gradient_roundings(p, products);
-    if (rounds_parts) both.forward.partial_format = p.element_type;
+    if (rounds_parts) round_parts(both.forward, p);
     with_softcap(both.forward);
     with_softcap(both.backward);
     return both;
   }
   if (p.operation == &select_operation) return SelectRoundings{.score = products};
   PrecisionPlan forward = fused_precision(p, products);
-  if (rounds_parts) forward.partial_format = p.element_type;
+  if (rounds_parts) round_parts(forward, p);
   with_softcap(forward);
   return forward;
 }

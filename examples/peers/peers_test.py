@@ -15,7 +15,7 @@ import numpy
 from attest_kernels import frameworks, modifications, probes, program, subject
 
 HERE = pathlib.Path(__file__).resolve().parent
-IS_THERE = {name: importlib.util.find_spec(name) is not None for name in ("torch", "jax")}
+IS_THERE = {name: importlib.util.find_spec(name) is not None for name in ("torch", "jax", "ring_flash_attn", "yunchang")}
 
 
 def attend(q, k, v, causal, scale, corner="bottom_right"):
@@ -81,6 +81,29 @@ class Array(numpy.ndarray):
     def clone(self):
         return self.copy()
 
+    def cpu(self):
+        return self
+
+    def to(self, device):
+        return self
+
+
+class Function:
+    """Of autograd: forward alone."""
+
+    @classmethod
+    def apply(cls, *what):
+        return cls.forward(module(save_for_backward=lambda *_: None, mark_non_differentiable=lambda *_: None), *what)
+
+
+def asked(file, q, k, v, do, causal, *how):
+    """What the ranks answer, each a stripe of the rows; a causal mask is for as many queries as keys."""
+    assert do is None and (not causal or q.shape[1] == k.shape[1])
+    scale = next(each for each in how if isinstance(each, float))
+    o, lse = attend(q, k, v, causal, scale)
+    stripes = [numpy.arange(rank, q.shape[1], 2) for rank in range(2)]
+    return [[(rows, o[:, rows].view(Array)), (rows, lse[:, :, rows].view(Array))] for rows in stripes]
+
 
 def sageattn(q, k, v, *, tensor_layout, is_causal, sm_scale):
     assert (tensor_layout, is_causal) == ("HND", False)
@@ -110,10 +133,11 @@ def module(**what):
 
 OPERATORS = {name: module(FwOp=name) for name in ("cutlass", "flash", "triton_splitk")}
 LIBRARIES = {
-    "torch": module(cuda=module(is_available=lambda: False), nn=module(functional=module(scaled_dot_product_attention=scaled_dot_product_attention)),
+    "torch": module(cuda=module(is_available=lambda: False, device_count=lambda: 0), autograd=module(Function=Function), argsort=numpy.argsort,
+                    cat=lambda arrays, dim: numpy.concatenate(arrays, dim).view(Array), ops=module(aten=None), nn=module(functional=module(scaled_dot_product_attention=scaled_dot_product_attention)),
                     _dynamo=module(config=module()), compile=lambda function, dynamic: function, where=numpy.where, stack=numpy.stack, bfloat16="bf16", uint8="uint8", int32=numpy.int32, zeros=lambda size, **how: size,
                     arange=lambda end, **how: numpy.arange(end), clamp=numpy.clip),
-    "torch.nn": module(), "torch.nn.attention": module(SDPBackend=module(FLASH_ATTENTION=1, CUDNN_ATTENTION=2, EFFICIENT_ATTENTION=3),
+    "torch.distributed": module(), "torch.nn": module(), "torch.nn.attention": module(SDPBackend=module(FLASH_ATTENTION=1, CUDNN_ATTENTION=2, EFFICIENT_ATTENTION=3),
                                                        sdpa_kernel=lambda backend: contextlib.nullcontext()),
     "torch.nn.attention.flex_attention": module(create_block_mask=create_block_mask, flex_attention=flex_attention),
     "flash_attn": module(), "flash_attn.cute": module(flash_attn_func=flash_attn_func, flash_attn_varlen_func=flash_attn_varlen_func),
@@ -189,11 +213,34 @@ class Called(unittest.TestCase):
     def test_sageattention(self):
         self.check("sageattention_1", 1)
 
+    def test_several_ranks(self):
+        with mock.patch.dict(sys.modules, LIBRARIES):
+            ranks = importlib.import_module("ranks")
+            for file, count, outputs in (("context_parallel", 3, 1), ("ring_flash_attention", 5, 2), ("yunchang_attention", 11, 1)):
+                def some(*what, outputs=outputs):
+                    return [answer[:outputs] for answer in asked(*what)]
+                with mock.patch.object(ranks, "asked", some), mock.patch.dict(LIBRARIES, ranks=ranks):
+                    self.check(file, count)
+
+    def test_shares(self):
+        with mock.patch.dict(sys.modules, LIBRARIES):
+            ranks = importlib.import_module("ranks")
+        self.assertEqual([ranks.share("zigzag", 8, rank) for rank in range(2)], [[0, 1, 6, 7], [2, 3, 4, 5]])
+        self.assertEqual([ranks.share("stripes", 8, rank) for rank in range(2)], [[0, 2, 4, 6], [1, 3, 5, 7]])
+        self.assertEqual([ranks.share("neighbours", 8, rank) for rank in range(2)], [[0, 1, 2, 3], [4, 5, 6, 7]])
+
+    def test_pieces(self):
+        with mock.patch.dict(sys.modules, LIBRARIES):
+            ranks = importlib.import_module("ranks")
+        self.assertEqual(ranks.pieces(4, 8, True), [(slice(4), slice(4), True)])
+        self.assertEqual(ranks.pieces(12, 8, True), [(slice(8), slice(8), True), (slice(8, 12), slice(8), False)])
+        self.assertEqual(ranks.pieces(12, 8, False), [(slice(12), slice(8), False)])
+
 
 class Judged(unittest.TestCase):
-    def judge(self, place):
+    def judge(self, place, *more):
         with tempfile.TemporaryDirectory() as folder:
-            code, text = program.run(["verify", "--python", f"{HERE / place}", "--cases", "12", "--out", folder, "--executor", "cpu"],
+            code, text = program.run(["verify", "--python", f"{HERE / place}", "--cases", "12", "--out", folder, "--executor", "cpu", *more],
                                      may_end_with=(0, 1, 4))
             self.assertIn(code, (0, 4), text)
 
@@ -201,6 +248,11 @@ class Judged(unittest.TestCase):
     def test_pytorch(self):
         for name in ("sdpa_picked", "sdpa_masked"):
             self.judge(f"pytorch_attention.py:{name}")
+
+    @unittest.skipUnless(IS_THERE["torch"] and IS_THERE["ring_flash_attn"] and IS_THERE["yunchang"], "libraries of several ranks not installed")
+    def test_several_ranks(self):
+        for place in ("ring_flash_attention.py:zigzag_ring_flash", "yunchang_attention.py:yunchang_ulysses"):
+            self.judge(place, "--jobs", "1", "--law", "[!i]*")  # a merge makes NaN of an infinity
 
     @unittest.skipUnless(IS_THERE["jax"], "JAX not installed")
     def test_jax(self):
