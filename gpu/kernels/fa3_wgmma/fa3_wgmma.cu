@@ -32,6 +32,7 @@ namespace {
 constexpr std::int64_t largest_head_dim = 256;
 constexpr std::int64_t largest_ragged_head_dim = 128;
 constexpr std::int64_t largest_epilogue_head_dim = 128, largest_modified_head_dim = 128;
+constexpr std::int64_t largest_ended_head_dim = 64;  // beyond, masked variants have the same tiles
 constexpr std::int64_t largest_dim_of_narrow = 192, largest_narrow_dim = 128;  // of K, of V
 constexpr std::int64_t largest_splits = 256;
 constexpr std::int64_t largest_length = std::int64_t{1} << 30;  // lengths are in 32 bits
@@ -73,7 +74,8 @@ Plan plan_of(const Fa3Variant& v) {
 
 /// True of variants for dense problems.
 bool is_dense(const Fa3Variant& v) {
-  return !v.choice.ragged && !v.choice.lists && !v.choice.masked && v.choice.value_dim == 0;
+  return !v.choice.ragged && !v.choice.lists && !v.choice.ended && !v.choice.masked &&
+         v.choice.value_dim == 0;
 }
 
 /// True of problems whose V has not the head dim of K: there are variants of their own for them.
@@ -91,11 +93,20 @@ bool is_modified(const Problem& problem) {
   return problem.bias != Bias::none || problem.dropout > 0.0F;
 }
 
+/// True of problems whose rows end with more than a division.
+bool is_ended(const Problem& problem) {
+  return problem.sinks != Sinks::none || has_epilogue(problem);
+}
+
+/// True of problems that have what each key tile must be asked for.
+bool has_terms(const Problem& problem) {
+  return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F ||
+         problem.slopes != Slopes::none || has_ranges(problem) || is_modified(problem);
+}
+
 /// True of problems for which there are variants of their own: for those of masked_problems.
 bool is_masked(const Problem& problem) {
-  return is_window(problem.mask) || problem.padding_seed != 0 || problem.softcap != 0.0F ||
-         problem.sinks != Sinks::none || problem.slopes != Slopes::none || has_ranges(problem) ||
-         has_epilogue(problem) || is_modified(problem);
+  return is_ended(problem) || has_terms(problem);
 }
 constexpr const char* masked_problems =
     "windows, padding, prefixes, documents, softcaps, sinks, slopes, biases, dropout, gates and "
@@ -113,7 +124,11 @@ bool has_far_scale(const Problem& problem) {
 
 /// True of variants for what the problem has of all that.
 bool is_for_kind_of(const Fa3Variant& v, const Problem& problem) {
-  return v.choice.masked == is_masked(problem) && v.choice.modified == is_modified(problem) &&
+  const bool is_ended_alone =
+      is_ended(problem) && !has_terms(problem) && problem.head_dim <= largest_ended_head_dim;
+  return v.choice.ended == is_ended_alone &&
+         v.choice.masked == (is_masked(problem) && !is_ended_alone) &&
+         v.choice.modified == is_modified(problem) &&
          v.choice.softcap == (problem.softcap != 0.0F) &&
          (v.choice.value_dim != 0) == has_value_dim(problem);
 }
@@ -528,10 +543,19 @@ Fa3ListedParameters listed_parameters(const Fa3Parameters& dense, const KeyLists
   return p;
 }
 
+Fa3EndedParameters ended_parameters(const Fa3Parameters& dense, const ForwardArguments& a) {
+  Fa3EndedParameters p{};
+  static_cast<Fa3Parameters&>(p) = dense;
+  p.sinks = a.sinks;
+  p.gate = a.gate;
+  p.residual = a.residual;
+  return p;
+}
+
 Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardArguments& a) {
   const Problem& problem = a.problem;
   Fa3MaskedParameters p{};
-  static_cast<Fa3Parameters&>(p) = dense;
+  static_cast<Fa3EndedParameters&>(p) = ended_parameters(dense, a);
   const Window& window = problem.window;
   const int diagonal = diagonal_of(problem, p.queries, p.keys);
   const auto clipped = [](std::int64_t side) {
@@ -547,12 +571,9 @@ Fa3MaskedParameters masked_parameters(const Fa3Parameters& dense, const ForwardA
     if (problem.document_seed != 0) p.begin = 0;
   }
   p.key_mask = a.key_mask;
-  p.sinks = a.sinks;
   p.slopes = a.slopes;
   p.slope_unit = p.scales_first || problem.softcap != 0.0F ? log2_e : 1.0F / problem.scale;
   p.diagonal = -static_cast<int>(key_distance(problem.mask, p.queries, p.keys, 0, 0));
-  p.gate = a.gate;
-  p.residual = a.residual;
   p.softcap = problem.softcap;
   if (p.softcap == 0.0F) return p;
   p.per_softcap = problem.scale / p.softcap;
@@ -601,6 +622,10 @@ void run(const ForwardArguments& a, Device& device) {
                has_lists ? fa3_unit_keys : v.choice.key_tile);
   if (has_lists) {
     launch_tiles(v.listed, v, listed_parameters(p, a.key_lists), a.plan, device);
+    return;
+  }
+  if (v.choice.ended) {
+    launch_tiles(v.ended, v, ended_parameters(p, a), a.plan, device);
     return;
   }
   if (v.choice.masked) {

@@ -24,9 +24,9 @@ struct Fa3Output : Fa3Thread {
   static constexpr int DV = Shape::DV;
   static constexpr bool has_panels = Shape::choice.o_panels > 0;
   static constexpr bool orders_in_q = !has_panels && !Shape::choice.splits;
-  static constexpr bool has_sinks = Shape::choice.masked;
+  static constexpr bool has_sinks = Shape::choice.ended || Shape::choice.masked;
   /// At 256 columns O leaves no room for what the gate and the residual take: ptxas spilled.
-  static constexpr bool has_epilogues = Shape::choice.masked && DV <= 128;
+  static constexpr bool has_epilogues = has_sinks && DV <= 128;
   static constexpr int ordered_panels = has_panels ? Shape::choice.o_panels : Shape::output_panels;
   static_assert(!orders_in_q || (Shape::q_stages > 1 && DV <= Shape::D));
 

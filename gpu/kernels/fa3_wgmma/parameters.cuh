@@ -55,19 +55,23 @@ struct alignas(8) Fa3RowRange {
   int first, past;
 };
 
-/// Parameters where rows see keys between two ends, of which padding may hide some, scores may have
-/// a softcap or terms of ALiBi, sums a sink, and O a gate and a residual.
-struct Fa3MaskedParameters : Fa3Parameters {
+/// Parameters where sums have a sink, or O a gate and a residual: what is done where a row ends.
+struct Fa3EndedParameters : Fa3Parameters {
+  const float* sinks;           ///< [heads]; null: none
+  const void *gate, *residual;  ///< [batch, heads, queries, columns] in O's format; null: none
+};
+
+/// Parameters where rows see keys between two ends, of which padding may hide some, and scores may
+/// have a softcap or terms of ALiBi, besides.
+struct Fa3MaskedParameters : Fa3EndedParameters {
   int begin;                     ///< query i sees no key below i + begin
   const Fa3RowRange* ranges;     ///< [batch, queries]; null: begin and reach say what rows see
   const std::uint8_t* key_mask;  ///< [batch, keys], 0: hidden; null: none is
   float softcap;                 ///< 0: none; else c is 1, and factor log2(e)
   float per_softcap;             ///< scale / softcap
-  const float* sinks;            ///< [heads]; null: none
   const float* slopes;           ///< [heads]; null: none
   float slope_unit;              ///< what a natural logarithm counts in the scores slopes lower
   int diagonal;                  ///< key from which slopes count the distances of query 0
-  const void *gate, *residual;   ///< [batch, heads, queries, columns] in O's format; null: none
 
   /// Keys that `query` of an entry sees. Without a key, `first` may be any that is not below
   /// `past`.

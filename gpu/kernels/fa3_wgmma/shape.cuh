@@ -24,6 +24,7 @@ struct Fa3Choice {
   bool delays = false;     ///< Delays
   bool ragged = false;     ///< lengths that the device knows, K and V in pages (ragged.cuh)
   bool lists = false;      ///< lists of the keys that a block's rows see
+  bool ended = false;      ///< sinks, gates and residuals, and nothing else of `masked`
   bool masked = false;     ///< windows and padding
   bool softcap = false;    ///< of masked ones: scores have a softcap
   bool modified = false;   ///< of masked ones: scores have a bias, or weights fall
@@ -90,8 +91,10 @@ struct Fa3Shape {
                                   std::conditional_t<choice.lists, Fa3ListedWork, Fa3Work>>;
   using Parameters = std::conditional_t<
       choice.lists, Fa3ListedParameters,
-      std::conditional_t<choice.modified, Fa3ModifiedParameters,
-                         std::conditional_t<choice.masked, Fa3MaskedParameters, Fa3Parameters>>>;
+      std::conditional_t<
+          choice.modified, Fa3ModifiedParameters,
+          std::conditional_t<choice.masked, Fa3MaskedParameters,
+                             std::conditional_t<choice.ended, Fa3EndedParameters, Fa3Parameters>>>>;
   static constexpr int works = q_stages + 1, work_bytes = sizeof(Work);
   static constexpr int works_at = barriers_at + (8 * barriers + 15) / 16 * 16;
   /// Numbers of output tiles on their way from the thread that takes them to the other loading
@@ -103,10 +106,11 @@ struct Fa3Shape {
                 registers_of_block(threads));
   static_assert(choice.o_panels == 0 ||
                 output_panels % (choice.o_panels == 0 ? 1 : choice.o_panels) == 0);
-  static_assert(choice.lists + choice.ragged + choice.splits + choice.masked <= 1);
+  static_assert(choice.lists + choice.ragged + choice.splits + choice.ended + choice.masked <= 1);
   static_assert(choice.masked || !(choice.softcap || choice.modified));
   static_assert(!choice.modified || (consumers == 2 && !choice.softcap));
-  static_assert(DV == D || !(choice.lists || choice.ragged || choice.splits || choice.masked));
+  static_assert(DV == D ||
+                choice.lists + choice.ragged + choice.splits + choice.ended + choice.masked == 0);
   /// First keys of two groups' windows are so many key tiles apart. As many may wait for a group's
   /// next work before they are given back (Fa3Loader::unread).
   static constexpr int most_unread = (group_rows * (consumers - 1) + Bc - 1) / Bc;

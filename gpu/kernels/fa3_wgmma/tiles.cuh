@@ -31,6 +31,7 @@ inline constexpr Fa3Choice two_groups{.dim = 64,
 /// 128 rows, as blocks of sparse masks have, and two of their blocks of 64 keys.
 inline constexpr Fa3Choice listed = with(two_groups, &Fa3Choice::lists);
 
+inline constexpr Fa3Choice ended = with(longer, &Fa3Choice::ended);
 inline constexpr Fa3Choice masked = with(shorter, &Fa3Choice::masked);
 
 /// Two groups, whose threads have registers for a tile of biases.

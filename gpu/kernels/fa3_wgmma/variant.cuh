@@ -51,22 +51,27 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 struct Fa3Variant {
   Fa3Choice choice;
   int query_tile, threads, shared_bytes;
-  void (*kernel)(Fa3Parameters);
-  void (*ragged)(Fa3RaggedParameters);      ///< instead, where the choice says so
-  void (*listed)(Fa3ListedParameters);      ///< so too
-  void (*masked)(Fa3MaskedParameters);      ///< so too, also with a softcap
-  void (*modified)(Fa3ModifiedParameters);  ///< so too
+  void (*kernel)(Fa3Parameters) = nullptr;
+  void (*ragged)(Fa3RaggedParameters) = nullptr;      ///< instead, where the choice says so
+  void (*listed)(Fa3ListedParameters) = nullptr;      ///< so too
+  void (*ended)(Fa3EndedParameters) = nullptr;        ///< so too
+  void (*masked)(Fa3MaskedParameters) = nullptr;      ///< so too, also with a softcap
+  void (*modified)(Fa3ModifiedParameters) = nullptr;  ///< so too
 };
 
 template <Executor home, typename T, Fa3Choice choice>
 constexpr Fa3Variant fa3_variant() {
   using Sizes = Fa3Shape<T, choice>;
-  Fa3Variant variant{choice,  Sizes::Br, Sizes::threads, Sizes::shared_bytes, nullptr, nullptr,
-                     nullptr, nullptr,   nullptr};
+  Fa3Variant variant{.choice = choice,
+                     .query_tile = Sizes::Br,
+                     .threads = Sizes::threads,
+                     .shared_bytes = Sizes::shared_bytes};
   if constexpr (choice.ragged) {
     variant.ragged = fa3_ragged<home, Sizes>;
   } else if constexpr (choice.lists) {
     variant.listed = fa3_wgmma<home, Sizes>;
+  } else if constexpr (choice.ended) {
+    variant.ended = fa3_wgmma<home, Sizes>;
   } else if constexpr (choice.modified) {
     variant.modified = fa3_wgmma<home, Sizes>;
   } else if constexpr (choice.masked) {
