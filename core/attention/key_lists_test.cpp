@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 namespace attest {
@@ -79,6 +80,24 @@ TEST(KeyLists, NameNoItemOrAllOrTheEndsOrSome) {
     if (named == 2 && p.names_item(0, 0, 0) && p.names_item(0, 0, items - 1)) kinds.insert("ends");
   });
   EXPECT_EQ(kinds.size(), 4U);
+}
+
+TEST(KeyLists, OfASeedThatIsAMultipleOf2To32NameAboutAsManyKeysEach) {
+  for (const std::uint64_t one_in : {1, 16, 64}) {
+    Problem p{.batch = 20, .query_len = 3, .key_len = 32'768};
+    p.list_seed = one_in << 32U;
+    const double mean = 32'768.0 / static_cast<double>(one_in);
+    // Five standard deviations of a binomial distribution.
+    const double far = 5 * std::sqrt(mean * (1 - 1 / static_cast<double>(one_in)));
+    std::set<std::int32_t> first_items;
+    const KeyListArrays arrays = key_list_arrays(p);
+    for (const std::int32_t count : arrays.counts) ASSERT_LE(std::fabs(count - mean), far);
+    if (one_in == 1) continue;
+    for (std::size_t list = 0; list < arrays.counts.size(); ++list) {
+      first_items.insert(arrays.items[list * static_cast<std::size_t>(arrays.room)]);
+    }
+    EXPECT_GT(first_items.size(), 50U) << "each list has keys of its own";
+  }
 }
 
 }  // namespace

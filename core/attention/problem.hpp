@@ -245,11 +245,16 @@ struct Problem {
     return (key_len_of(entry) + list_keys - 1) / list_keys;
   }
   /// True if list `list` of the entry names the item. A list names no item, all of them, the first
-  /// and the last, or each by chance.
+  /// and the last, or each by chance. With a list_seed of n 2^32 all lists name each item by
+  /// chance, one in n: about as many each, as indexers choose.
   ATTEST_HOST_DEVICE constexpr bool names_item(std::int64_t entry, std::int64_t list,
                                                std::int64_t item) const {
     const std::uint64_t of_entry = mixed(list_seed, static_cast<std::uint64_t>(entry));
     const std::uint64_t bits = mixed(of_entry, static_cast<std::uint64_t>(list));
+    const std::uint64_t one_in = list_seed >> 32U;
+    if (one_in != 0 && list_seed == one_in << 32U) {
+      return mixed(bits, static_cast<std::uint64_t>(item)) % one_in == 0;
+    }
     switch (bits % 8) {
       case 0:
         return false;

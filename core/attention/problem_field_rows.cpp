@@ -396,7 +396,8 @@ FieldRows make_rows() {
                                .flag = &Features::documents,
                                .refusal = "has no documents in an entry"}},
       {.name = "list_seed",
-       .summary = "draws lists of the keys that queries see; 0: none",
+       .summary =
+           "draws lists of the keys that queries see, of n 2^32 with one item in n each; 0: none",
        .member = &Problem::list_seed,
        .prefix = "lists",
        .example = "lists7",

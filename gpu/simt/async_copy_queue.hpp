@@ -22,6 +22,11 @@ class AsyncCopyQueue {
   void commit();
   /// Lets arrive what all but the `newest` last groups hold: writes of the running thread.
   void wait(unsigned newest);
+  /// Copies that were started since the block began.
+  [[nodiscard]] std::uint64_t started() const { return started_; }
+  /// Lets arrive those of the first `count` that still fly: writes of the running thread, which may
+  /// be another than who started them.
+  void let_arrive(std::uint64_t count);
   void clear();
 
  private:
@@ -31,11 +36,14 @@ class AsyncCopyQueue {
     std::size_t bytes, source_bytes;
     ProgramPoint point;
     unsigned group;
+    std::uint64_t number;  ///< of the block's copies that the thread started
   };
   static void deliver(const Copy& copy);
+  void drop(std::size_t arrived);
 
   std::vector<Copy> copies_;
   unsigned committed_ = 0;  ///< groups so far
+  std::uint64_t started_ = 0;
 };
 
 }  // namespace attest::simt

@@ -1,4 +1,5 @@
 #include "gpu/primitives/async_copy.cuh"
+#include "gpu/primitives/copy_arrival.cuh"
 #include "gpu/simt/test_kernels.hpp"
 
 namespace attest {
@@ -76,6 +77,56 @@ __global__ void overwrites_what_others_read(float* values, unsigned*, bool plant
   values[id()] = read;
 }
 
+/// Begins with a barrier at which every thread of the block arrives once a phase, behind a tile of
+/// a number a thread.
+__device__ Mbarrier barrier_of_all() {
+  const Mbarrier all(dynamic_shared<float>() + blockDim.x);
+  if (thread() == 0) {
+    all.init(blockDim.x);
+    fence_barrier_init();
+  }
+  __syncthreads();
+  return all;
+}
+
+/// Arrives behind its copy; its neighbour reads without having waited.
+__global__ void does_not_wait_for_arrivals(float* values, unsigned*, bool planted) {
+  float* tile = dynamic_shared<float>();
+  const Mbarrier all = barrier_of_all();
+  for (unsigned phase = 0; phase < 3; ++phase) {
+    AsyncCopies::copy<4>(tile + thread(), values + id());
+    arrive_after_copies(all);
+    if (!planted) all.wait(phase % 2);
+    values[id()] = tile[neighbour()];
+    __syncthreads();
+  }
+}
+
+/// Arrives at once, and not behind its copy.
+__global__ void arrives_before_its_copy(float* values, unsigned*, bool planted) {
+  float* tile = dynamic_shared<float>();
+  const Mbarrier all = barrier_of_all();
+  AsyncCopies::copy<4>(tile + thread(), values + id());
+  if (planted) {
+    all.arrive();
+  } else {
+    arrive_after_copies(all);
+  }
+  all.wait(0);
+  values[id()] = tile[neighbour()];
+}
+
+/// An arrival says nothing about a copy that was started after it.
+__global__ void copies_after_it_arrives(float* values, unsigned*, bool planted) {
+  float* tile = dynamic_shared<float>();
+  const Mbarrier all = barrier_of_all();
+  if (planted) arrive_after_copies(all);
+  AsyncCopies::copy<4>(tile + thread(), values + id());
+  if (!planted) arrive_after_copies(all);
+  all.wait(0);
+  values[id()] = tile[neighbour()];
+}
+
 __global__ void copies_past_the_end(float* values, unsigned*, bool planted) {
   float* tile = dynamic_shared<float>();
   const int count = 2 * static_cast<int>(blockDim.x * gridDim.x);
@@ -96,7 +147,7 @@ __global__ void copies_from_an_odd_address(float* values, unsigned*, bool plante
 template <void (*kernel)(float*, unsigned*, bool)>
 void run(Device& device, float* values, unsigned* counter, bool planted, int blocks, int threads) {
   launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
-         static_cast<std::size_t>(threads) * sizeof(float), device, values, counter, planted);
+         static_cast<std::size_t>(threads + 2) * sizeof(float), device, values, counter, planted);
 }
 
 template <typename T>
@@ -131,6 +182,9 @@ const std::vector<DetectionCase>& async_copy_cases() {
       {"lets_the_newest_fly", unwritten, {}, 2, 64, run<lets_the_newest_fly>},
       {"reads_anothers_copy", race, {}, 1, 64, run<reads_anothers_copy>},
       {"overwrites_what_others_read", race, {}, 1, 64, run<overwrites_what_others_read>},
+      {"does_not_wait_for_arrivals", race, {}, 1, 64, run<does_not_wait_for_arrivals>},
+      {"arrives_before_its_copy", unwritten, {}, 1, 64, run<arrives_before_its_copy>},
+      {"copies_after_it_arrives", unwritten, {}, 1, 64, run<copies_after_it_arrives>},
       {"copies_past_the_end", "out of bounds", {}, 2, 33, run<copies_past_the_end>},
       {"copies_from_an_odd_address",
        "misaligned access",

@@ -87,6 +87,7 @@ void BlockRunner::start_block(std::uint64_t block_index) {
   named_barriers_ = {};
   for (Group& group : groups_) group.arrived = 0;
   copies_.clear();
+  copy_arrivals_.clear();
   sums_.clear();
   copies_at_once_ = draw() >> 63 != 0;
   // A trace rebuilds the requests of a warp from lanes that follow each other.

@@ -93,6 +93,7 @@ class BlockRunner {
   // hopper.hpp.
   void init_mbarrier(const void* barrier, unsigned arrivals);
   void arrive_mbarrier(const void* barrier, unsigned bytes);
+  void arrive_after_copies(const void* barrier);
   void wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line);
   void meet_named_barrier(int id, unsigned threads, bool waits, const char* file, int line);
   /// Waits for all threads of the warpgroup; `work` is called once, with what each brings.
@@ -185,6 +186,8 @@ class BlockRunner {
   void bind(RunningThread& place);
   void end_cluster_phase();
   [[nodiscard]] bool deliver_copies(const void* barrier);
+  [[nodiscard]] bool deliver_arrivals(const void* barrier);
+  [[nodiscard]] bool is_awaited(const void* barrier) const;
   void leave_sums();
   void deliver_late_sums();
   [[nodiscard]] float* result_of(unsigned thread, const GroupProduct& product);
@@ -230,6 +233,13 @@ class BlockRunner {
   std::array<NamedBarrier, 16> named_barriers_{};
   std::array<Group, max_warps / 4> groups_{};
   std::vector<BulkCopy> copies_;
+  /// An arrival that comes once the first copies of a thread have arrived.
+  struct CopyArrival {
+    const void* barrier;
+    unsigned thread;
+    std::uint64_t copies;
+  };
+  std::vector<CopyArrival> copy_arrivals_;
   std::vector<BulkSum> sums_, late_sums_;
   bool copies_at_once_ = false;     ///< in this block
   bool warps_overtake_ = false;     ///< in this block: others go first in between warp operations

@@ -10,6 +10,7 @@
 #include "core/attention/tensor_core_product.hpp"
 #include "gpu/simt/access_check.hpp"
 #include "gpu/simt/block_runner.hpp"
+#include "gpu/simt/copy_arrival.hpp"
 #include "gpu/simt/cuda_half.hpp"
 #include "gpu/simt/launch_tracer.hpp"
 #include "gpu/simt/running_thread.hpp"
@@ -197,6 +198,9 @@ void init_mbarrier(void* barrier, unsigned arrivals) {
 }
 void arrive_mbarrier(void* barrier, unsigned bytes) {
   running_thread.runner->arrive_mbarrier(barrier, bytes);
+}
+void arrive_after_copies(void* barrier) {
+  running_thread.runner->arrive_after_copies(barrier);
 }
 void wait_mbarrier(void* barrier, unsigned parity, const char* file, int line) {
   running_thread.runner->wait_mbarrier(barrier, parity, file, line);

@@ -75,11 +75,41 @@ bool BlockRunner::deliver_copies(const void* barrier) {
 void BlockRunner::add_copy(const BulkCopy& copy) {
   copies_.push_back(copy);
   copies_.back().has_waited = threads_[current_].has_waited;
-  const bool is_awaited = std::ranges::any_of(
-      sleepers_, [&](const Sleeper& sleeper) { return sleeper.key == copy.barrier; });
   // A copy that comes at once shows who does not look before the next, one that comes late who does
   // not wait.
-  if (is_awaited || copies_at_once_) (void)deliver_copies(copy.barrier);
+  if (is_awaited(copy.barrier) || copies_at_once_) (void)deliver_copies(copy.barrier);
+}
+
+bool BlockRunner::is_awaited(const void* barrier) const {
+  return std::ranges::any_of(sleepers_,
+                             [&](const Sleeper& sleeper) { return sleeper.key == barrier; });
+}
+
+void BlockRunner::arrive_after_copies(const void* barrier) {
+  copy_arrivals_.push_back({barrier, current_, async_copies().started()});
+  if (is_awaited(barrier) || copies_at_once_) (void)deliver_arrivals(barrier);
+}
+
+/// Arrivals at the barrier that wait for copies come, and the copies before them. False when there
+/// are none.
+bool BlockRunner::deliver_arrivals(const void* barrier) {
+  std::vector<CopyArrival> arriving;
+  std::erase_if(copy_arrivals_, [&](const CopyArrival& arrival) {
+    if (arrival.barrier != barrier) return false;
+    arriving.push_back(arrival);
+    return true;
+  });
+  if (arriving.empty()) return false;
+  // As in deliver_copies().
+  next_interval();
+  make_current(current_);
+  Mbarrier& state = mbarriers_[barrier];
+  for (const CopyArrival& arrival : arriving) {
+    async_copies_[arrival.thread].let_arrive(arrival.copies);
+    --state.pending;
+    finish_phase(barrier, state);
+  }
+  return true;
 }
 
 void BlockRunner::add_sum(BulkSum sum) {
@@ -128,7 +158,9 @@ void BlockRunner::deliver_late_sums() {
 void BlockRunner::wait_mbarrier(const void* barrier, unsigned parity, const char* file, int line) {
   // The phase before the current one has the other parity than it.
   while (mbarriers_[barrier].phase % 2 == parity) {
-    if (!deliver_copies(barrier)) sleep(barrier, file, line);
+    // Both: of one barrier they end a phase together.
+    const bool has_come = deliver_copies(barrier);
+    if (!deliver_arrivals(barrier) && !has_come) sleep(barrier, file, line);
   }
 }
 

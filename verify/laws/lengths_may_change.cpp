@@ -53,9 +53,9 @@ const LawRegistration registration{
      .operations = {&forward_operation, &quantised_operation},
      .applies =
          [](Run& run) {
-           // Hidden keys are drawn from lengths.
+           // Hidden keys are drawn from lengths, and so are lists.
            if (!run.kernel().reads_lengths || !run.the_case().layouts.paging.is_used() ||
-               run.problem().padding_seed != 0) {
+               run.problem().padding_seed != 0 || run.problem().list_seed != 0) {
              return false;
            }
            const auto b = entry_of(run);

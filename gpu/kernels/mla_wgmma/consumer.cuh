@@ -29,7 +29,8 @@
 //              since they come in turn
 // Tails
 //   Keys past the chunk's last are hidden: S becomes -inf. The entry may have got no such keys, and
-//   then their rows of the tile, which hold anything, become zeros before they are multiplied.
+//   then their rows of the tile, which hold anything, become zeros before they are multiplied. Of a
+//   list who gathers its keys makes those rows zeros, and says which keys are seen.
 
 #include "gpu/kernels/mla_wgmma/output.cuh"
 #include "gpu/kernels/mla_wgmma/softmax.cuh"
@@ -40,6 +41,16 @@
 #include "gpu/primitives/wgmma_begin.cuh"
 
 namespace attest {
+
+/// The compiler may not keep what follows from the descriptor, which would fill registers from one
+/// tile to the next.
+__device__ __forceinline__ void forget_origin(MatrixDescriptor& descriptor) {
+#ifdef __CUDACC__
+  asm volatile("" : "+l"(descriptor));
+#else
+  (void)descriptor;
+#endif
+}
 
 /// One warpgroup that multiplies.
 template <typename Shape, int group>
@@ -126,15 +137,20 @@ class MlaConsumer {
   template <int first, int past>
   __device__ __forceinline__ void issue_scores(const MlaWork& work, int tile) {
     const unsigned parity = scored_ % 2;
-    if constexpr (first == 0) {
+    if constexpr (first == 0 && !Shape::listed) {
       if (work.keys_of(tile) < Shape::tile_keys) clear_tail(own, parity, work.keys_of(tile));
     }
-    const MatrixDescriptor q = k_major_at(shared_.q_panel(0));
-    const MatrixDescriptor k = k_major_at(shared_.k_tile(own));
+    MatrixDescriptor q = k_major_at(shared_.q_panel(0));
+    MatrixDescriptor k = k_major_at(shared_.k_tile(own));
+    if constexpr (Shape::listed) {
+      forget_origin(q);
+      forget_origin(k);
+    }
 #pragma unroll
     for (int i = first; i < past; ++i) {
       const int panel = Shape::nth_panel(i);
       shared_.full(own, panel).wait(parity);
+      if constexpr (Shape::listed) fence_async_shared();  // threads have copied
       fence_products();
 #pragma unroll
       for (int j = 4 * panel; j < 4 * panel + 4; ++j) {
@@ -208,14 +224,18 @@ class MlaConsumer {
 #pragma unroll
       for (float& x : s_) x *= p_.factor;
     }
-    const int first_key = work.first_key + tile * Shape::tile_keys;
-    if (first_key + Shape::tile_keys > work.all_see_to) {
+    if constexpr (Shape::listed) {
+      hide_unseen();
+    } else {
+      const int first_key = work.first_key + tile * Shape::tile_keys;
+      if (first_key + Shape::tile_keys > work.all_see_to) {
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int n = work.first_row + row() + 8 * h;
-        const int query = min(n / p_.sizes.group, work.unit.of.queries - 1);
-        const int past = min(work.unit.of.reach.past_key(query), work.past_key);
-        hide_scores(s_, h, past - first_key - 2 * (lane() % 4));
+        for (int h = 0; h < 2; ++h) {
+          const int n = work.first_row + row() + 8 * h;
+          const int query = min(n / p_.sizes.group, work.unit.of.queries - 1);
+          const int past = min(work.unit.of.reach.past_key(query), work.past_key);
+          hide_scores(s_, h, past - first_key - 2 * (lane() % 4));
+        }
       }
     }
     const bool rescales = softmax.weigh(s_, p_.c);
@@ -227,6 +247,21 @@ class MlaConsumer {
       }
     }
     return rescales;
+  }
+  /// Of a list, whose rows all see the same keys: hides the others of the tile that was scored
+  /// last.
+  __device__ __forceinline__ void hide_unseen() {
+    const uint2 seen = shared_.seen(own, scored_ - 1);
+    if ((seen.x & seen.y) == 0xffffffffU) return;
+    const unsigned halves[2] = {seen.x >> 2 * (lane() % 4), seen.y >> 2 * (lane() % 4)};
+#pragma unroll
+    for (int i = 0; i < Shape::tile_keys / 8; ++i) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        if ((halves[i / 4] >> (i % 4 * 8 + j) & 1U) != 0) continue;
+        s_[4 * i + j] = s_[4 * i + 2 + j] = -INFINITY;
+      }
+    }
   }
   /// Leaves weights and references for the other group.
   __device__ __forceinline__ void leave(const MlaSoftmax& softmax) const {

@@ -10,6 +10,7 @@
 #include "gpu/kernels/decode_mma/key_cut.cuh"
 #include "gpu/kernels/decode_mma/merge.cuh"
 #include "gpu/kernels/mla_wgmma/consumer.cuh"
+#include "gpu/kernels/mla_wgmma/gather.cuh"
 #include "gpu/kernels/mla_wgmma/loader.cuh"
 #include "gpu/primitives/cuda_type.cuh"
 #include "gpu/primitives/elementary_error.hpp"
@@ -45,11 +46,49 @@ __global__ void __launch_bounds__(MlaShape<T>::threads, 1)
   }
 }
 
+/// One block where lists say which keys a query sees: warps gather keys instead.
+template <Executor home, typename T>
+__global__ void __launch_bounds__(MlaListedShape<T>::threads, 1)
+    mla_listed(const __grid_constant__ MlaParameters p) {
+  using Shape = MlaListedShape<T>;
+  let_successor_begin();
+  const MlaShared<Shape> shared(dynamic_shared<unsigned char>());
+  if (threadIdx.x == 0) shared.init();
+  __syncthreads();
+  const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::consumers) {
+    release_registers<Shape::loader_registers>();
+    const auto warp = static_cast<int>(threadIdx.x % warpgroup_threads / 32);
+    if (warp < Shape::no_values) {
+      MlaGatherer<Shape, Shape::group_panels>(p, shared, warp).run();
+    } else if (warp == Shape::no_values) {
+      MlaGatherer<Shape, 1>(p, shared, Shape::no_values).run();
+    } else {
+      find_listed_units(p, shared);
+    }
+  } else if (group == 0) {
+    take_registers<Shape::consumer_registers>();
+    MlaConsumer<Shape, 0>(p, shared).run();
+  } else {
+    take_registers<Shape::consumer_registers>();
+    MlaConsumer<Shape, 1>(p, shared).run();
+  }
+}
+
 namespace {
 
 constexpr float log2_e = 1.44269504088896340736F;
 
 using AnyShape = MlaShape<__half>;  // sizes are the same for both formats
+
+DecodeSizes sizes_of(const Problem& problem, const Plan& plan) {
+  return problem.list_seed != 0 ? listed_sizes(problem, plan) : DecodeSizes::of(problem, plan);
+}
+
+/// Units at the most.
+std::int64_t most_units(const Problem& problem, const DecodeSizes& sizes) {
+  return sizes.most_units() * (problem.list_seed != 0 ? problem.query_len : 1);
+}
 
 std::optional<std::string> unsupported(const Problem& problem, const Plan& plan) {
   if (problem.head_dim != AnyShape::D) {
@@ -73,7 +112,13 @@ std::optional<std::string> unsupported(const Problem& problem, const Plan& plan)
   if (plan.key_split_rule < KeySplitRule::fixed_keys || plan.key_split_rule > KeySplitRule::even) {
     return outside("key_split_rule", plan.key_split_rule, "fixed_keys, own, even");
   }
-  return why_not_cut(problem, plan);
+  if (const auto reason = why_not_cut(problem, plan)) return reason;
+  constexpr std::int64_t largest_count = std::int64_t{1} << 30;  // it has 32 bits
+  if (const std::int64_t units = most_units(problem, sizes_of(problem, plan));
+      units >= largest_count) {
+    return outside("the number of units", units, "below " + std::to_string(largest_count));
+  }
+  return std::nullopt;
 }
 
 Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
@@ -90,9 +135,16 @@ Plan plan_of(KeySplitRule::Value rule, std::int64_t size) {
 }
 
 /// Plan to take without a table: the number of chunks that is done soonest, where a unit has a
-/// beginning and an end as long as some tiles, and what is cut must be merged.
+/// beginning and an end as long as some tiles, and what is cut must be merged. How long lists are
+/// the device alone knows: each is cut into as many chunks as leave no SM without a unit.
 Plan preferred_plan(const Problem& problem) {
   constexpr std::int64_t blocks = sms_of_rules, most = 64;
+  if (problem.list_seed != 0) {
+    const std::int64_t group = problem.query_heads / problem.kv_heads;
+    const std::int64_t units = std::max<std::int64_t>(1, problem.batch * problem.query_len) *
+                               problem.kv_heads * ceil_div(group, AnyShape::rows);
+    return plan_of(KeySplitRule::even, std::clamp<std::int64_t>(blocks / units, 1, most));
+  }
   constexpr std::int64_t unit_tiles = 4, merge_tiles = 6;
   const std::int64_t rows = problem.query_len * (problem.query_heads / problem.kv_heads);
   const std::int64_t pairs =
@@ -128,11 +180,25 @@ std::vector<Plan> plans(const Problem& problem) {
 }
 
 std::size_t workspace_bytes(const Problem& problem, const Plan& plan) {
-  const DecodeSizes sizes = DecodeSizes::of(problem, plan);
+  const DecodeSizes sizes = sizes_of(problem, plan);
   return sizes.most_chunks > 1 ? decode_partial_bytes(problem, sizes) : 0;
 }
 
+/// All but the maps, which lists need not.
 MlaParameters parameters(const ForwardArguments& a) {
+  MlaParameters p{};
+  p.a = a;
+  p.sizes = sizes_of(a.problem, a.plan);
+  const float c = a.problem.scale * log2_e;
+  p.c = c > 0.0F ? c : 1.0F;
+  p.factor = c > 0.0F ? 1.0F : c;
+  if (!a.key_lists.is_used()) return p;
+  p.by_item = Divisor(static_cast<int>(a.key_lists.keys));
+  p.sizes.by_page = Divisor(std::max(1, static_cast<int>(a.page_table.page_size)));
+  return p;
+}
+void add_maps(MlaParameters& p) {
+  const ForwardArguments& a = p.a;
   const Problem& problem = a.problem;
   const bool is_paged = a.page_table.page_size > 0, is_packed = a.key_starts != nullptr;
   BoxedTensor k{.first = a.k,
@@ -156,36 +222,42 @@ MlaParameters parameters(const ForwardArguments& a) {
     k.first = a.q;
     k.batch = k.heads = k.rows = 1;
   }
-  MlaParameters p{};
   p.k = tensor_map(k);
   p.box_rows = static_cast<int>(k.box_rows);
   k.box_rows = 8;
   p.k_eights = tensor_map(k);
-  p.a = a;
-  p.sizes = DecodeSizes::of(problem, a.plan);
-  const float c = problem.scale * log2_e;
-  p.c = c > 0.0F ? c : 1.0F;
-  p.factor = c > 0.0F ? 1.0F : c;
-  return p;
+}
+
+/// Launches blocks of a Shape, and the merge of chunks if there may be several.
+template <typename Shape>
+void launch_blocks(void (*kernel)(MlaParameters), void (*merge)(ForwardArguments, DecodeSizes),
+                   const MlaParameters& p, Device& device) {
+  const dim3 block(Shape::threads);
+  const std::int64_t blocks = std::min(most_units(p.a.problem, p.sizes),
+                                       resident_blocks(kernel, block, Shape::shared_bytes, device));
+  launch(kernel, dim3(static_cast<unsigned>(blocks)), block, Shape::shared_bytes, device, p);
+  if (p.sizes.most_chunks < 2) return;
+  launch_dependent(merge, dim3(static_cast<unsigned>(ceil_div(p.a.problem.rows(), 4))), dim3(128),
+                   0, device, p.a, p.sizes);
 }
 
 template <typename T>
 void launch_units(const MlaParameters& p, Device& device) {
-  const auto kernel = mla_wgmma<this_executor, T>;
-  const dim3 block(MlaShape<T>::threads);
-  constexpr std::size_t shared_bytes = MlaShape<T>::shared_bytes;
-  const std::int64_t blocks =
-      std::min(p.sizes.most_units(), resident_blocks(kernel, block, shared_bytes, device));
-  launch(kernel, dim3(static_cast<unsigned>(blocks)), block, shared_bytes, device, p);
-  if (p.sizes.most_chunks < 2) return;
-  launch_dependent(decode_merge<this_executor, DecodeRow<T>, AnyShape::columns, ForwardArguments>,
-                   dim3(static_cast<unsigned>(ceil_div(p.a.problem.rows(), 4))), dim3(128), 0,
-                   device, p.a, p.sizes);
+  if (p.a.key_lists.is_used()) {
+    launch_blocks<MlaListedShape<T>>(mla_listed<this_executor, T>,
+                                     mla_listed_merge<this_executor, T, AnyShape::columns>, p,
+                                     device);
+    return;
+  }
+  launch_blocks<MlaShape<T>>(
+      mla_wgmma<this_executor, T>,
+      decode_merge<this_executor, DecodeRow<T>, AnyShape::columns, ForwardArguments>, p, device);
 }
 
 void run(const ForwardArguments& a, Device& device) {
-  if (DecodeSizes::of(a.problem, a.plan).most_units() == 0) return;  // no row
-  const MlaParameters p = parameters(a);
+  MlaParameters p = parameters(a);
+  if (most_units(a.problem, p.sizes) == 0) return;  // no row
+  if (!a.key_lists.is_used()) add_maps(p);
   with_sixteen_bits(a.problem.element_type,
                     [&]<typename T>(std::type_identity<T>) { launch_units<T>(p, device); });
 }
@@ -193,7 +265,7 @@ void run(const ForwardArguments& a, Device& device) {
 PrecisionPlan precision(const Problem& problem, const Plan& plan) {
   // Two groups weigh every other tile of a chunk. Of a tile a lane adds two of every eight weights
   // of a row, then the tiles; then four lanes meet, the groups, and the chunks.
-  const DecodeSizes sizes = DecodeSizes::of(problem, plan);
+  const DecodeSizes sizes = sizes_of(problem, plan);
   const std::int64_t keys = std::min(sizes.keys_of_chunk(sizes.keys), sizes.keys);
   const std::int64_t tiles = std::max<std::int64_t>(1, ceil_div(keys, AnyShape::tile_keys));
   return {.score = hopper(),
@@ -222,7 +294,11 @@ const KernelRegistration registration{
      .element_types = {ElementType::fp16, ElementType::bf16},
      .masks = {Mask::none, Mask::causal_top_left, Mask::causal_bottom_right},
      .head_dims = {AnyShape::D},
-     .features = {.no_queries = true, .value_dim = true, .values_in_keys = true, .lengths = true},
+     .features = {.no_queries = true,
+                  .value_dim = true,
+                  .values_in_keys = true,
+                  .lengths = true,
+                  .lists = true},
      .is_query_invariant = true,
      .plan_depends_on_queries =
          [](const Plan& plan) { return plan.key_split_rule != KeySplitRule::fixed_keys; },

@@ -10,12 +10,13 @@ namespace attest {
 template <typename T_>
 struct MlaShape {
   using T = T_;
-  static constexpr int D = 576;         ///< columns of Q and K
-  static constexpr int columns = 512;   ///< of V, the first ones of K, and of O
-  static constexpr int rows = 64;       ///< packed rows of a block: a row of products
-  static constexpr int tile_keys = 64;  ///< of a step
-  static constexpr int stages = 2;      ///< tiles of keys in shared memory
-  static constexpr int consumers = 2;   ///< warpgroups that multiply, each for half of O's columns
+  static constexpr bool listed = false;  ///< lists say which keys a block's rows see
+  static constexpr int D = 576;          ///< columns of Q and K
+  static constexpr int columns = 512;    ///< of V, the first ones of K, and of O
+  static constexpr int rows = 64;        ///< packed rows of a block: a row of products
+  static constexpr int tile_keys = 64;   ///< of a step
+  static constexpr int stages = 2;       ///< tiles of keys in shared memory
+  static constexpr int consumers = 2;    ///< warpgroups that multiply, each for half of O's columns
   static constexpr int group_columns = columns / consumers;
   /// A third warpgroup has a warp that loads for every part of a tile, and one that finds units.
   static constexpr int threads = (consumers + 1) * warpgroup_threads;
@@ -49,6 +50,8 @@ struct MlaShape {
   static constexpr int parts = consumers + 1, no_values = consumers;
   static constexpr int barriers = stages * (panels + parts) + 4;
   static constexpr int shared_bytes = barriers_at + 8 * barriers;
+  /// Arrivals that end a phase of a panel's barrier, besides its bytes.
+  ATTEST_HOST_DEVICE static constexpr unsigned arrivals_of(int /*panel*/) { return 1; }
 
   ATTEST_HOST_DEVICE static constexpr int first_panel(int part) { return part * group_panels; }
   ATTEST_HOST_DEVICE static constexpr int past_panel(int part) {
@@ -59,6 +62,21 @@ struct MlaShape {
   ATTEST_HOST_DEVICE static constexpr int nth_panel(int i) { return (i + panels - 1) % panels; }
   /// So many of them come before the half that the second group gives back.
   static constexpr int early_panels = 1 + group_panels;
+};
+
+/// Sizes of a block whose rows see the keys of a list. Warps that loaded boxes gather keys instead.
+template <typename T_>
+struct MlaListedShape : MlaShape<T_> {
+  using Dense = MlaShape<T_>;
+  static constexpr bool listed = true;
+  /// Every lane arrives behind its copies. Who gathers what is no value says besides which keys of
+  /// the tile are seen, and arrives behind that.
+  ATTEST_HOST_DEVICE static constexpr unsigned arrivals_of(int panel) {
+    return panel < Dense::first_panel(Dense::no_values) ? 32 : 32 + 1;
+  }
+  /// A bit for each key of a tile: of a stage's tile, and of the one before.
+  static constexpr int seen_at = Dense::shared_bytes;
+  static constexpr int shared_bytes = seen_at + 8 * 2 * Dense::stages;
 };
 
 }  // namespace attest

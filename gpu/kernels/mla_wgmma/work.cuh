@@ -15,9 +15,10 @@ struct MlaParameters {
   TensorMap k_eights;  ///< boxes of 8 keys: where another entry's keys follow at once
   ForwardArguments a;
   DecodeSizes sizes;
-  int box_rows;  ///< divides a tile and, with pages, a page
-  float c;       ///< scale * log2(e), or 1 with factor
-  float factor;  ///< scores are multiplied by it first; 1 where c is positive
+  int box_rows;     ///< divides a tile and, with pages, a page
+  float c;          ///< scale * log2(e), or 1 with factor
+  float factor;     ///< scores are multiplied by it first; 1 where c is positive
+  Divisor by_item;  ///< by the keys of a list's item
 };
 
 /// One unit as a warp found it: a tile of rows and a chunk of keys.
@@ -91,6 +92,11 @@ struct MlaShared {
                                        static_cast<int>(n % 2) * Shape::work_bytes);
   }
 
+  /// Of a list: which keys of the stage's `n`th tile are seen, a bit each.
+  __device__ uint2& seen(int stage, unsigned n) const {
+    return reinterpret_cast<uint2*>(first + Shape::seen_at)[2 * stage + static_cast<int>(n % 2)];
+  }
+
   __device__ Mbarrier full(int stage, int panel) const {
     return barrier(stage * Shape::panels + panel);
   }
@@ -110,7 +116,8 @@ struct MlaShared {
     if (base.value() % swizzle_bytes != 0) __trap();  // no block has ever begun elsewhere
 #endif
     for (int stage = 0; stage < Shape::stages; ++stage) {
-      for (int panel = 0; panel < Shape::panels; ++panel) full(stage, panel).init(1);
+      for (int panel = 0; panel < Shape::panels; ++panel)
+        full(stage, panel).init(Shape::arrivals_of(panel));
       for (int part = 0; part < Shape::parts; ++part) empty(stage, part).init(4);
     }
     for (unsigned n = 0; n < 2; ++n) {
