@@ -24,7 +24,7 @@ class RankDevices {
     std::size_t number = 0;
   };
 
-  /// Where the ranks are: the caller's device.
+  /// Place of the ranks: the caller's device.
   using Place = Device;
   /// Memory that ranks share may begin anywhere.
   static constexpr std::size_t shared_page_bytes = 1;
