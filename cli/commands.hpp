@@ -31,5 +31,6 @@ void add_completion_command(CLI::App& app, Action& action);
 void add_man_command(CLI::App& app, Action& action);
 void add_worker_command(CLI::App& app, Action& action);
 void add_plugin_subject_command(CLI::App& app, Action& action);
+void add_rank_process_command(CLI::App& app, Action& action);
 
 }  // namespace attest

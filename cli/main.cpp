@@ -30,7 +30,9 @@ void require_known_subcommand(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   if (std::ranges::find(names, argv[1]) != names.end()) return;
-  for (const char* own : {"worker", "plugin-subject"}) std::erase(names, own);  // of our processes
+  for (const char* own : {"worker", "plugin-subject", "rank-process"}) {  // of our processes
+    std::erase(names, own);
+  }
   throw attest::InvalidInput(fmt::format("'{}' is no subcommand; {}", attest::printable(argv[1]),
                                          attest::near_or_all(argv[1], names)));
 }
@@ -88,6 +90,7 @@ int main(int argc, char** argv) {
   attest::add_man_command(app, action);
   attest::add_worker_command(app, action);
   attest::add_plugin_subject_command(app, action);
+  attest::add_rank_process_command(app, action);
   try {
     require_known_subcommand(app, argc, argv);
     app.parse(argc, argv);

@@ -72,7 +72,9 @@ constexpr std::array exceptions{
     Exception{"gpu/primitives/launch.cuh", "gpu/simt/launch.hpp"},
     Exception{"gpu/primitives/cluster.cuh", "gpu/runtime/cluster_launch.hpp"},
     Exception{"gpu/primitives/cluster.cuh", "gpu/simt/cluster.hpp"},
+    Exception{"gpu/primitives/rank_devices.cuh", "gpu/runtime/process_devices.hpp"},
     Exception{"gpu/primitives/rank_devices.cuh", "gpu/runtime/rank_devices.hpp"},
+    Exception{"gpu/primitives/rank_devices.cuh", "gpu/runtime/rank_launch.hpp"},
     Exception{"gpu/primitives/rank_devices.cuh", "gpu/simt/rank_devices.hpp"},
     // Maps of the copy engine: a call to the driver.
     Exception{"gpu/primitives/tensor_map.cuh", "gpu/runtime/tensor_map.hpp"},

@@ -14,9 +14,9 @@
 #include "core/run/kernel.hpp"
 #include "gpu/peers/embedded_scripts.hpp"
 #include "gpu/peers/peer_call.hpp"
-#include "gpu/peers/shared_memory.hpp"
 #include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/device_info.hpp"
+#include "gpu/runtime/shared_memory.hpp"
 #include "gpu/runtime/tensor_map.hpp"
 
 namespace attest {

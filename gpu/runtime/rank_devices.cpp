@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpu/runtime/cuda_device.hpp"
+#include "gpu/runtime/pitched_copy.hpp"
 
 namespace attest {
 inline namespace on_gpu {
@@ -109,14 +110,7 @@ void RankDevices::poison(std::int64_t rank, std::byte* memory, std::size_t bytes
 void RankDevices::copy(std::int64_t rank, std::byte* to, std::size_t to_pitch,
                        const std::byte* from, std::size_t from_pitch, std::size_t bytes,
                        std::size_t rows) {
-  if (bytes == 0 || rows == 0) return;
-  const cudaStream_t queue = select(rank).stream(Queue::copies);
-  if (rows == 1 || (to_pitch == bytes && from_pitch == bytes)) {
-    ATTEST_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes * rows, cudaMemcpyDefault, queue));
-  } else {
-    ATTEST_CUDA_CHECK(
-        cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows, cudaMemcpyDefault, queue));
-  }
+  copy_pitched(select(rank).stream(Queue::copies), to, to_pitch, from, from_pitch, bytes, rows);
 }
 
 RankDevices::Mark RankDevices::mark(std::int64_t rank, Queue queue) {

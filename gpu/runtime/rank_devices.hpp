@@ -24,6 +24,11 @@ class RankDevices {
     std::size_t number = 0;
   };
 
+  /// Place of the ranks: the caller's device.
+  using Place = Device;
+  /// Memory that ranks share may begin anywhere.
+  static constexpr std::size_t shared_page_bytes = 1;
+
   /// `device`: the caller's, whose memory all ranks can read and write. Throws MachineError where
   /// two GPUs have no access to each other.
   RankDevices(std::int64_t ranks, Device& device);
@@ -35,6 +40,8 @@ class RankDevices {
   /// GPUs of this machine: with more ranks some share one.
   [[nodiscard]] static std::int64_t gpus();
 
+  /// True if the rank is one of this process: all are.
+  [[nodiscard]] static bool has(std::int64_t /*rank*/) { return true; }
   /// Device of a rank. Its GPU is the thread's current one until another rank's is.
   [[nodiscard]] Device& of(std::int64_t rank);
 
@@ -52,7 +59,19 @@ class RankDevices {
   void copy(std::int64_t rank, std::byte* to, std::size_t to_pitch, const std::byte* from,
             std::size_t from_pitch, std::size_t bytes, std::size_t rows);
 
+  /// Address by which all ranks reach memory of one of them.
+  [[nodiscard]] static std::byte* shared(std::int64_t /*rank*/, std::byte* memory) {
+    return memory;
+  }
+
+  /// A mark that the rank itself waits for.
   [[nodiscard]] Mark mark(std::int64_t rank, Queue queue);
+  /// One that the other ranks may wait for, too.
+  [[nodiscard]] Mark announce(std::int64_t rank, Queue queue) { return mark(rank, queue); }
+  /// One that, of the others, only `reader` may wait for.
+  [[nodiscard]] Mark announce_to(std::int64_t /*reader*/, std::int64_t rank, Queue queue) {
+    return mark(rank, queue);
+  }
   /// Holds back later work of the queue until the mark was passed, whichever rank made it.
   void wait(std::int64_t rank, Queue queue, Mark mark);
 

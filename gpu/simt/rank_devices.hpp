@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,8 @@ class RankDevices {
  public:
   enum class Queue { launches, copies };
   using Mark = std::size_t;
+  using Place = Device;
+  static constexpr std::size_t shared_page_bytes = 1;
 
   RankDevices(std::int64_t ranks, Device& device)
       : device_(device), queues_(2 * static_cast<std::size_t>(ranks)) {}
@@ -43,7 +46,11 @@ class RankDevices {
   /// As many as are asked for: nothing is shared that has its own clock.
   [[nodiscard]] static std::int64_t gpus() { return std::numeric_limits<std::int64_t>::max(); }
 
+  [[nodiscard]] static bool has(std::int64_t /*rank*/) { return true; }
   [[nodiscard]] Device& of(std::int64_t /*rank*/) { return device_; }
+  [[nodiscard]] static std::byte* shared(std::int64_t /*rank*/, std::byte* memory) {
+    return memory;
+  }
 
   /// Does nothing: unwritten memory is known here, whatever it holds.
   void poison(std::int64_t /*rank*/, std::byte* /*memory*/, std::size_t /*bytes*/) {}
@@ -71,12 +78,23 @@ class RankDevices {
   }
 
   [[nodiscard]] Mark mark(std::int64_t rank, Queue queue_of_it) {
-    const Mark made = is_passed_.size();
-    is_passed_.push_back(false);
-    queue(rank, queue_of_it).push_back({.work = [this, made] { is_passed_[made] = true; }});
-    return made;
+    return add_mark(rank, queue_of_it, [rank](std::int64_t waiting) { return waiting == rank; });
   }
+  [[nodiscard]] Mark announce(std::int64_t rank, Queue queue_of_it) {
+    return add_mark(rank, queue_of_it, [](std::int64_t) { return true; });
+  }
+  [[nodiscard]] Mark announce_to(std::int64_t reader, std::int64_t rank, Queue queue_of_it) {
+    return add_mark(rank, queue_of_it, [reader, rank](std::int64_t waiting) {
+      return waiting == rank || waiting == reader;
+    });
+  }
+  /// Throws KernelError where a rank waits for what it is not told: ranks in processes of their own
+  /// would wait for ever.
   void wait(std::int64_t rank, Queue queue_of_it, Mark mark) {
+    if (!marks_[mark].is_told(rank)) {
+      throw KernelError("rank " + std::to_string(rank) +
+                        " waits for what another rank does not announce to it");
+    }
     queue(rank, queue_of_it).push_back({.waits_for = mark});
   }
 
@@ -87,8 +105,8 @@ class RankDevices {
       left = 0;
       for (Tasks& tasks : queues_) {
         left += tasks.size();
-        const bool waits =
-            !tasks.empty() && tasks.front().waits_for && !is_passed_[*tasks.front().waits_for];
+        const bool waits = !tasks.empty() && tasks.front().waits_for &&
+                           !marks_[*tasks.front().waits_for].is_passed;
         if (!tasks.empty() && !waits) ready.push_back(&tasks);
       }
       if (left == 0) break;
@@ -98,7 +116,7 @@ class RankDevices {
       chosen.pop_front();
       if (task.work) task.work();
     }
-    is_passed_.clear();
+    marks_.clear();
   }
   [[nodiscard]] double slowest_ms(const std::function<void()>& work) {
     return device_.time_ms([&] {
@@ -113,13 +131,24 @@ class RankDevices {
     std::optional<Mark> waits_for{};
   };
   using Tasks = std::deque<Task>;
+  struct Passing {
+    std::function<bool(std::int64_t)> is_told;  ///< the rank may wait for it
+    bool is_passed = false;
+  };
+  [[nodiscard]] Mark add_mark(std::int64_t rank, Queue queue_of_it,
+                              std::function<bool(std::int64_t)> is_told) {
+    const Mark made = marks_.size();
+    marks_.push_back({.is_told = std::move(is_told)});
+    queue(rank, queue_of_it).push_back({.work = [this, made] { marks_[made].is_passed = true; }});
+    return made;
+  }
   [[nodiscard]] Tasks& queue(std::int64_t rank, Queue which) {
     return queues_[2 * static_cast<std::size_t>(rank) + (which == Queue::copies ? 1 : 0)];
   }
 
   Device& device_;
   std::vector<Tasks> queues_;
-  std::vector<bool> is_passed_;
+  std::vector<Passing> marks_;
   std::uint64_t steps_ = 0;
 };
 

@@ -47,6 +47,8 @@ const std::vector<std::string>& peer_names() {
                                               "flashinfer_decode",
                                               "flashinfer_prefill",
                                               "read_once",
+                                              "ring_processes",
+                                              "ring_processes_share",
                                               "ring_share",
                                               "torch_cudnn",
                                               "torch_cudnn_backward",

@@ -255,7 +255,7 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
       copy(made.owners_dk, made.dk, problem().head_dim);
       copy(made.owners_dv, made.dv, problem().output_dim());
     }
-    m.are_sent[step] = devices_.mark(m.rank, Queue::copies);
+    m.are_sent[step] = devices_.announce_to(m.steps[step].owner, m.rank, Queue::copies);
   }
 
   void wait_for_gradients() {

@@ -26,19 +26,19 @@ std::optional<Plan> forward_ring_plan(const Problem& launch) {
 template <Executor home>
 inline constexpr RingForm forward_ring{ring_steps, forward_ring_plan<home>};
 
-template <Executor home>
-struct ForwardMember : RingMember<home> {
-  using RingMember<home>::RingMember;
+template <Executor home, typename Devices = RankDevices>
+struct ForwardMember : RingMember<home, Devices> {
+  using RingMember<home, Devices>::RingMember;
 
   std::byte* o = nullptr;
   float* lse = nullptr;
   RingMerge merge{};
 };
 
-template <Executor home>
-class ForwardRanks : public RingRanks<home, ForwardMember<home>> {
-  using Base = RingRanks<home, ForwardMember<home>>;
-  using Member = ForwardMember<home>;
+template <Executor home, typename Devices = RankDevices>
+class ForwardRanks : public RingRanks<home, ForwardMember<home, Devices>, Devices> {
+  using Base = RingRanks<home, ForwardMember<home, Devices>, Devices>;
+  using Member = ForwardMember<home, Devices>;
   using Base::bytes_of;
   using Base::devices_;
   using Base::members_;
@@ -47,12 +47,13 @@ class ForwardRanks : public RingRanks<home, ForwardMember<home>> {
 
  public:
   /// Takes the ranks' parts of the caller's Q, K and V.
-  ForwardRanks(const ForwardArguments& whole, Device& device)
+  ForwardRanks(const ForwardArguments& whole, typename Base::Place& place)
       : Base(whole.problem, whole.plan, kernel_of_ring<home>("fa3_wgmma"), forward_ring<home>,
-             device),
+             place),
         whole_(whole) {
     for (std::int64_t rank = 0; rank < this->ranks(); ++rank) {
       Member& m = this->add_member(rank);
+      if (!devices_.has(rank)) continue;
       const std::int64_t rows = this->query_heads() * m.queries;
       m.o = this->add_rows(m, "O", bytes_of(rows * this->v_columns()));
       m.lse = reinterpret_cast<float*>(this->add_rows(m, "LSE", bytes_of(rows, sizeof(float))));

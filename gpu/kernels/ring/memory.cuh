@@ -12,21 +12,24 @@
 
 namespace attest {
 
-/// Memory of one rank between guards.
+/// Memory of one rank between guards. Of a rank of another process there is none: null.
 template <Executor home>
 class RingMemory {
  public:
-  explicit RingMemory(Device& device) : device_(device) {}
+  explicit RingMemory(Device* device) : device_(device) {}
   RingMemory(RingMemory&&) = default;
   ~RingMemory() {
-    for (const Buffer& buffer : buffers_) device_.release(buffer.data);
+    for (const Buffer& buffer : buffers_) device_->release(buffer.data);
   }
 
-  [[nodiscard]] std::byte* add(std::string name, std::size_t bytes) {
-    const std::size_t end = (bytes + 15) / 16 * 16;
-    std::byte* const buffer = device_.allocate(end + 2 * guard_bytes);
+  /// `page_bytes`: it has pages of that size to itself.
+  [[nodiscard]] std::byte* add(std::string name, std::size_t bytes, std::size_t page_bytes = 1) {
+    if (device_ == nullptr) return nullptr;
+    const std::size_t end = (bytes + 15) / 16 * 16, needed = end + 2 * guard_bytes;
+    std::byte* const buffer =
+        device_->allocate((needed + page_bytes - 1) / page_bytes * page_bytes);
     for (std::byte* const at : {buffer, buffer + guard_bytes + end}) {
-      device_.fill(at, guard_bytes, std::span(&guard, 1));
+      device_->fill(at, guard_bytes, std::span(&guard, 1));
     }
     buffers_.push_back({std::move(name), buffer, end});
     return buffer + guard_bytes;
@@ -36,7 +39,7 @@ class RingMemory {
     for (const Buffer& buffer : buffers_) {
       for (const bool is_behind : {false, true}) {
         std::array<std::byte, guard_bytes> now{};
-        device_.download(buffer.data + (is_behind ? guard_bytes + buffer.bytes : 0), now);
+        device_->download(buffer.data + (is_behind ? guard_bytes + buffer.bytes : 0), now);
         if (std::ranges::all_of(now, [](std::byte b) { return b == guard; })) continue;
         throw KernelError("rank " + std::to_string(rank) + "'s " + buffer.name + ": bytes " +
                           (is_behind ? "behind" : "before") + " it were written");
@@ -52,7 +55,7 @@ class RingMemory {
     std::byte* data;
     std::size_t bytes;
   };
-  Device& device_;
+  Device* device_;
   std::vector<Buffer> buffers_;
 };
 

@@ -128,12 +128,13 @@ struct RingKeys {
   std::int64_t rows = 0;
 };
 
-/// A rank: its tokens, its memory, its launches.
-template <Executor home>
+/// A rank: its tokens, its memory, its launches. Of a rank of another process only the first, and
+/// where its own keys are.
+template <Executor home, typename Devices = RankDevices>
 struct RingMember {
-  using Mark = typename RankDevices::Mark;
+  using Mark = typename Devices::Mark;
 
-  explicit RingMember(Device& device) : memory(device) {}
+  explicit RingMember(Device* device) : memory(device) {}
 
   std::int64_t rank = 0;
   std::vector<TokenPiece> query_pieces, key_pieces;
@@ -149,18 +150,30 @@ struct RingMember {
   std::array<std::optional<Mark>, 2> last_use{};  ///< of `visiting`, in this ring
 };
 
-/// Ranks of any ring. `Member` is a RingMember with what else a rank has.
-template <Executor home, typename Member>
+/// Ranks of any ring. `Member` is a RingMember with what else a rank has. Where `Devices` has but
+/// one of the ranks, the others are in processes that do the same with theirs.
+template <Executor home, typename Member, typename Devices = RankDevices>
 class RingRanks {
  public:
+  using Place = typename Devices::Place;
+
   /// Puts the ranks' rows into the caller's outputs. Throws KernelError where a rank wrote past its
   /// memory.
   template <typename PutOutputs>
   void give_outputs(const PutOutputs& put_outputs) {
-    for (Member& member : members_) put_outputs(member);
+    const auto for_each_here = [&](const auto& work) {
+      for (Member& member : members_) {
+        if (devices_.has(member.rank)) work(member);
+      }
+    };
+    for_each_here(put_outputs);
     devices_.synchronize();
-    for (Member& member : members_) memory_of(member).check(member.rank);
+    for_each_here([this](Member& member) { memory_of(member).check(member.rank); });
   }
+  /// Waits for all that was launched.
+  void wait() { devices_.synchronize(); }
+  /// Waits until no process uses another's memory any more. Only of ranks in several.
+  void let_go() { devices_.let_go(); }
   /// Milliseconds of a ring that `run_once` launches, of so many in a row.
   template <typename RunOnce>
   [[nodiscard]] double time_ms(int count, const RunOnce& run_once) {
@@ -170,16 +183,12 @@ class RingRanks {
   }
 
  protected:
-  using Mark = typename RankDevices::Mark;
-  using Queue = typename RankDevices::Queue;
+  using Mark = typename Devices::Mark;
+  using Queue = typename Devices::Queue;
 
   RingRanks(const Problem& problem, const Plan& plan, const KernelInfo& kernel,
-            const RingForm& form, Device& device)
-      : problem_(problem),
-        plan_(plan),
-        kernel_(kernel),
-        form_(form),
-        devices_(plan.ranks, device) {}
+            const RingForm& form, Place& place)
+      : problem_(problem), plan_(plan), kernel_(kernel), form_(form), devices_(plan.ranks, place) {}
 
   [[nodiscard]] std::int64_t ranks() const { return plan_.ranks; }
   [[nodiscard]] const Problem& problem() const { return problem_; }
@@ -203,14 +212,14 @@ class RingRanks {
   }
 
   [[nodiscard]] RingKeys add_keys(RingMemory<home>& memory, std::int64_t rows,
-                                  const std::string& whose) const {
-    return {.k = memory.add(whose + "K", bytes_of(kv_heads() * rows * k_columns())),
-            .v = memory.add(whose + "V", bytes_of(kv_heads() * rows * v_columns())),
+                                  const std::string& whose, std::size_t page_bytes = 1) const {
+    return {.k = memory.add(whose + "K", bytes_of(kv_heads() * rows * k_columns()), page_bytes),
+            .v = memory.add(whose + "V", bytes_of(kv_heads() * rows * v_columns()), page_bytes),
             .rows = rows};
   }
   /// Memory of a rank, to add to: its GPU is the thread's current one.
   [[nodiscard]] RingMemory<home>& memory_of(Member& m) {
-    (void)devices_.of(m.rank);
+    if (devices_.has(m.rank)) (void)devices_.of(m.rank);
     return m.memory;
   }
   /// Memory of a rank's rows, which are written by launches and by nothing before.
@@ -242,16 +251,18 @@ class RingRanks {
     return {there.k, there.v, m.steps[step].keys};
   }
 
-  /// Adds a rank with its tokens, steps, Q and memory for keys.
+  /// Adds a rank with its tokens, steps, Q and memory for keys, which all others can read.
   [[nodiscard]] Member& add_member(std::int64_t rank) {
-    Member& m = members_.emplace_back(devices_.of(rank));
+    Member& m = members_.emplace_back(devices_.has(rank) ? &devices_.of(rank) : nullptr);
     m.rank = rank;
     m.query_pieces = pieces_of_rank(plan_.distribution, problem().query_len, ranks(), rank);
     m.key_pieces = pieces_of_rank(plan_.distribution, problem().key_len, ranks(), rank);
     m.steps = form_.steps_of(problem(), plan_, rank);
     m.queries = tokens_in(m.query_pieces);
     m.q = memory_of(m).add("Q", bytes_of(query_heads() * m.queries * k_columns()));
-    m.own = add_keys(m.memory, tokens_in(m.key_pieces), "");
+    m.own = add_keys(m.memory, tokens_in(m.key_pieces), "", Devices::shared_page_bytes);
+    m.own.k = devices_.shared(rank, m.own.k);
+    m.own.v = devices_.shared(rank, m.own.v);
     std::int64_t most = 0;
     for (std::size_t step = 0; step < m.steps.size(); ++step) {
       if (has_visitors(m, step)) most = std::max(most, m.steps[step].keys);
@@ -336,7 +347,7 @@ class RingRanks {
   /// Begins a ring that exchanges keys.
   void announce_keys() {
     for (Member& m : members_) {
-      m.has_keys = devices_.mark(m.rank, Queue::launches);
+      m.has_keys = devices_.announce(m.rank, Queue::launches);
       m.last_use = {};
     }
   }
@@ -357,11 +368,11 @@ class RingRanks {
     };
     copy(to.k, owner.own.k, k_columns());
     copy(to.v, owner.own.v, v_columns());
-    m.fetched[step] = devices_.mark(m.rank, Queue::copies);
+    m.fetched[step] = devices_.announce_to(owner.rank, m.rank, Queue::copies);
   }
 
   void compute(Member& m, std::size_t step, bool exchanges) {
-    if (step >= m.steps.size() || m.launches[step].empty()) return;
+    if (step >= m.launches.size() || m.launches[step].empty()) return;
     const bool waits = exchanges && has_visitors(m, step);
     if (waits) devices_.wait(m.rank, Queue::launches, m.fetched[step]);
     for (const Arguments& a : m.launches[step]) {
@@ -384,7 +395,7 @@ class RingRanks {
   const Plan plan_;
   const KernelInfo& kernel_;
   const RingForm form_;
-  RankDevices devices_;
+  Devices devices_;
   std::vector<Member> members_;
 };
 

@@ -14,6 +14,9 @@
 #include "core/run/registry.hpp"
 #include "gpu/kernels/ring/forward_ranks.cuh"
 #include "gpu/kernels/ring/ring_kernel.cuh"
+#ifdef __CUDACC__
+#include "gpu/kernels/ring/processes.cuh"
+#endif
 
 namespace attest {
 namespace {
@@ -64,6 +67,14 @@ KernelInfo kernel() {
 
 const KernelRegistration registration(kernel());
 const KernelRegistration limit(share_of<Ranks, ForwardArguments>(kernel()));
+
+#ifdef __CUDACC__
+// The same by processes, of which the executor has no use: it is one.
+using OneOfRanks = ForwardRanks<this_executor, ProcessDevices>;
+const RankWorkRegistration work(work_of("ring"), run_rank<OneOfRanks, ForwardArguments>);
+const KernelRegistration processes(in_processes(kernel(), true));
+const KernelRegistration limit_of_processes(share_in_processes(kernel()));
+#endif
 
 }  // namespace
 }  // namespace attest

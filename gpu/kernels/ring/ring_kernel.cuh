@@ -20,19 +20,23 @@ void run_ring(const NamedArguments& a, Device& device) {
   ranks.give_outputs();
 }
 
+/// Throws MachineError where ranks would share GPUs: times would say nothing.
+template <Executor home>
+void require_gpu_each(const std::string& name, std::int64_t ranks) {
+  if (ranks <= RankDevices::gpus()) return;
+  throw MachineError(name + ": " + std::to_string(ranks) +
+                     " ranks are timed on as many GPUs; this machine has " +
+                     std::to_string(RankDevices::gpus()));
+}
+
 /// Lets `info` be timed by so many rings in a row, without dealing out and collecting. `exchanges`:
-/// false leaves out what ranks send each other. Timing throws MachineError where ranks would share
-/// GPUs: times would say nothing.
+/// false leaves out what ranks send each other.
 template <typename Ranks, typename NamedArguments>
 void time_rings(KernelInfo& info, bool exchanges) {
   info.timed_launch = [name = info.name, exchanges](const Arguments& all, Device& device,
                                                     LaunchesInRow launches) {
     const NamedArguments a(all);
-    if (a.plan.ranks > RankDevices::gpus()) {
-      throw MachineError(name + ": " + std::to_string(a.plan.ranks) +
-                         " ranks are timed on as many GPUs; this machine has " +
-                         std::to_string(RankDevices::gpus()));
-    }
+    require_gpu_each<this_executor>(name, a.plan.ranks);
     Ranks ranks(a, device);
     ranks.run(true);  // all buffers hold what they will
     const double ms = ranks.time_ms(launches.count, exchanges);
@@ -61,14 +65,20 @@ KernelInfo ring_info(std::string name, std::string summary) {
   return info;
 }
 
-/// Limit that a ring is timed beside: the same launches on the same GPUs without an exchange.
-template <typename Ranks, typename NamedArguments>
-KernelInfo share_of(KernelInfo ring) {
+/// A ring that is timed without an exchange, as the limit that it is.
+inline KernelInfo as_share(KernelInfo ring) {
   ring.name += "_share";
   ring.summary = "no ring: its launches without an exchange, which is what it could be";
   ring.role = KernelRole::limit;
-  time_rings<Ranks, NamedArguments>(ring, false);
   return ring;
+}
+
+/// Limit that a ring is timed beside: the same launches on the same GPUs without an exchange.
+template <typename Ranks, typename NamedArguments>
+KernelInfo share_of(KernelInfo ring) {
+  KernelInfo share = as_share(std::move(ring));
+  time_rings<Ranks, NamedArguments>(share, false);
+  return share;
 }
 
 }  // namespace attest

@@ -30,6 +30,8 @@ class SharedMemory {
   void drop() { memory_ = {}; }
   /// Handle by which another process opens the memory, hexadecimal.
   [[nodiscard]] std::string handle() const;
+  /// Text by which OpenedMemory opens it.
+  [[nodiscard]] std::string exported() const;
   [[nodiscard]] std::size_t size_bytes() const { return memory_.size(); }
 
   /// Copy the buffers to the shared memory, and back; each waits in the end.

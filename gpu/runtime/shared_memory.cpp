@@ -1,48 +1,22 @@
-#include "gpu/peers/shared_memory.hpp"
+#include "gpu/runtime/shared_memory.hpp"
 
-#include <cudaTypedefs.h>
 #include <cuda_runtime.h>
-#include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "core/base/error.hpp"
+#include "core/base/hex.hpp"
 #include "gpu/runtime/cuda_error.hpp"
+#include "gpu/runtime/ipc_memory.hpp"
 
 namespace attest {
 namespace {
 
-constexpr std::size_t alignment = 256;              // cudaMalloc's: copies lie as the originals do
-constexpr std::size_t page = std::size_t{2} << 20;  // smaller memory shares its page with others
+constexpr std::size_t alignment = 256;  // cudaMalloc's: copies lie as the originals do
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
-}
-
-/// cuMemGetAddressRange, from the driver at run time, so that nothing links to it.
-PFN_cuMemGetAddressRange_v3020 address_range() {
-  static const PFN_cuMemGetAddressRange_v3020 function = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    ATTEST_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &entry, 12000,
-                                                       cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess || entry == nullptr) {
-      throw MachineError("the CUDA driver has no cuMemGetAddressRange");
-    }
-    return reinterpret_cast<PFN_cuMemGetAddressRange_v3020>(entry);
-  }();
-  return function;
-}
-
-SharedMemory::Buffer allocation_of(const void* address) {
-  CUdeviceptr first = 0;
-  std::size_t bytes = 0;
-  const CUresult code = address_range()(&first, &bytes, reinterpret_cast<CUdeviceptr>(address));
-  if (code != CUDA_SUCCESS) {
-    throw MachineError(fmt::format("cuMemGetAddressRange of a tensor failed with error {}",
-                                   static_cast<int>(code)));
-  }
-  return {reinterpret_cast<std::byte*>(first), bytes};
 }
 
 }  // namespace
@@ -51,7 +25,8 @@ void SharedMemory::find_buffers(const std::vector<const void*>& addresses) {
   buffers_.clear();
   needed_ = 0;
   for (const void* address : addresses) {
-    Buffer buffer = allocation_of(address);
+    const GpuAllocation allocation = allocation_of(address);
+    Buffer buffer{.original = allocation.first, .bytes = allocation.bytes};
     const bool is_known = std::ranges::any_of(
         buffers_, [&](const Buffer& known) { return known.original == buffer.original; });
     if (is_known) continue;
@@ -63,17 +38,17 @@ void SharedMemory::find_buffers(const std::vector<const void*>& addresses) {
 
 void SharedMemory::make_room() {
   memory_ = {};
-  memory_ = DeviceBuffer<std::byte>(rounded_up(needed_, page));
+  memory_ = DeviceBuffer<std::byte>(rounded_up(needed_, ipc_page_bytes));
 }
 
 std::string SharedMemory::handle() const {
   cudaIpcMemHandle_t handle{};
   ATTEST_CUDA_CHECK(cudaIpcGetMemHandle(&handle, memory_.data()));
-  std::string text;
-  for (const char byte : handle.reserved) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return text;
+  return to_hex(std::as_bytes(std::span(handle.reserved)));
+}
+
+std::string SharedMemory::exported() const {
+  return attest::exported(memory_.data());
 }
 
 void SharedMemory::copy_in(void* stream) const {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace attest {
+
+/// Memory operations of a stream: its GPU's front end makes them, no multiprocessor does. Throw
+/// MachineError, with a sentence where the GPU or its driver has none.
+
+/// Writes `value` into memory of any GPU that this one reaches, behind all earlier work of the
+/// stream, whose writes are seen by whoever sees the value.
+void write_value(cudaStream_t stream, std::uint32_t* at, std::uint32_t value);
+/// Holds back later work of the stream until *at is `value` or was counted past it, modulo 2^32.
+/// `at`: memory of the stream's GPU.
+void wait_for_value(cudaStream_t stream, const std::uint32_t* at, std::uint32_t value);
+
+}  // namespace attest
