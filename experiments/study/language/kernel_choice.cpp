@@ -33,7 +33,9 @@ bool is_studied(const Operation& operation) {
 }  // namespace
 
 const std::vector<std::string>& peer_names() {
-  static const std::vector<std::string> names{"bwd_ring_share",
+  static const std::vector<std::string> names{"bwd_ring_processes",
+                                              "bwd_ring_processes_share",
+                                              "bwd_ring_share",
                                               "cublas_standard",
                                               "cublas_standard_tf32",
                                               "cudnn_sdpa",

@@ -45,22 +45,22 @@ struct SentGradients {
   std::byte *owners_dk = nullptr, *owners_dv = nullptr;
 };
 
-template <Executor home>
-struct BackwardMember : RingMember<home> {
-  using RingMember<home>::RingMember;
+template <Executor home, typename Devices = RankDevices>
+struct BackwardMember : RingMember<home, Devices> {
+  using RingMember<home, Devices>::RingMember;
 
   std::byte *o = nullptr, *d_o = nullptr;
   float* lse = nullptr;
   std::byte *dq = nullptr, *dk = nullptr, *dv = nullptr;
   std::vector<std::vector<SentGradients>> sent{};  ///< of the launches of each step
-  std::vector<typename RankDevices::Mark> are_sent{};
+  std::vector<typename Devices::Mark> are_sent{};
   RingSum dq_sum{}, dk_sum{}, dv_sum{};
 };
 
-template <Executor home>
-class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
-  using Base = RingRanks<home, BackwardMember<home>>;
-  using Member = BackwardMember<home>;
+template <Executor home, typename Devices = RankDevices>
+class BackwardRanks : public RingRanks<home, BackwardMember<home, Devices>, Devices> {
+  using Base = RingRanks<home, BackwardMember<home, Devices>, Devices>;
+  using Member = BackwardMember<home, Devices>;
   using Queue = typename Base::Queue;
   using Base::bytes_of;
   using Base::devices_;
@@ -70,12 +70,13 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
 
  public:
   /// Takes the ranks' parts of the caller's tensors.
-  BackwardRanks(const BackwardArguments& whole, Device& device)
+  BackwardRanks(const BackwardArguments& whole, typename Base::Place& place)
       : Base(whole.problem, whole.plan, kernel_of_ring<home>("bwd_wgmma"), backward_ring<home>,
-             device),
+             place),
         whole_(whole) {
     for (std::int64_t rank = 0; rank < this->ranks(); ++rank) {
       Member& m = this->add_member(rank);
+      if (!devices_.has(rank)) continue;
       add_memory(m);
       take_inputs(m);
     }
@@ -150,7 +151,8 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
     this->copy_lse(m, whole_.lse, m.lse, true);
   }
 
-  /// All launches of a rank, and where their results go.
+  /// All launches of a rank, and where their results go. Of a rank of another process only the
+  /// latter.
   void prepare(Member& m) {
     m.are_sent.resize(m.steps.size());
     std::byte* of_own_keys = nullptr;  // no row meets them twice
@@ -165,14 +167,17 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
       }
       if (!Base::has_visitors(m, s)) of_own_keys = dq;
       for (const RingLaunch& launch : m.steps[s].launches) {
-        m.launches.back().push_back(arguments(m, launch, s, dq));
+        const SentGradients made = add_gradients(m, m.steps[s].owner, launch.keys);
+        m.sent.back().push_back(made);
+        if (!devices_.has(m.rank)) continue;
+        m.launches.back().push_back(arguments(m, launch, s, dq, made));
       }
     }
     this->add_extra_memory(m);
   }
 
   [[nodiscard]] Arguments arguments(Member& m, const RingLaunch& launch, std::size_t step,
-                                    std::byte* dq) {
+                                    std::byte* dq, const SentGradients& made) {
     const Problem& p = problem();
     const std::int64_t k_columns = this->k_columns(), v_columns = this->v_columns();
     const RingKeys keys = this->keys_of(m, step);
@@ -183,7 +188,6 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
     const auto gradients = [&](std::byte* rows, std::int64_t columns) {
       return OutputArgument{rows, strides(p.kv_heads, launch.keys, columns)};
     };
-    const SentGradients made = add_gradients(m, m.steps[step].owner, launch.keys);
     Arguments a;
     a.problem = problem_of(p, launch);
     a.plan = backward_ring_plan<home>(a.problem).value();
@@ -198,7 +202,6 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
     a[backward::dk] = gradients(made.dk, k_columns);
     a[backward::dv] = gradients(made.dv, v_columns);
     add_part(m.dq_sum, {launch.first_query, launch.queries, m.queries, dq});
-    m.sent.back().push_back(made);
     return a;
   }
 
@@ -206,16 +209,22 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
   /// another rank.
   [[nodiscard]] SentGradients add_gradients(Member& m, std::int64_t owner_rank, std::int64_t rows) {
     Member& owner = members_[static_cast<std::size_t>(owner_rank)];
-    const auto add = [&](Member& to) {
-      return std::pair(this->memory_of(to).add(
-                           "partial dK", bytes_of(this->kv_heads() * rows * this->k_columns())),
-                       this->memory_of(to).add(
-                           "partial dV", bytes_of(this->kv_heads() * rows * this->v_columns())));
+    const auto add = [&](Member& to, std::size_t page_bytes) {
+      return std::pair(
+          this->memory_of(to).add(
+              "partial dK", bytes_of(this->kv_heads() * rows * this->k_columns()), page_bytes),
+          this->memory_of(to).add(
+              "partial dV", bytes_of(this->kv_heads() * rows * this->v_columns()), page_bytes));
     };
     SentGradients made{.rows = rows};
-    std::tie(made.dk, made.dv) = add(m);
-    std::tie(made.owners_dk, made.owners_dv) =
-        owner_rank == m.rank ? std::pair(made.dk, made.dv) : add(owner);
+    std::tie(made.dk, made.dv) = add(m, 1);
+    if (owner_rank == m.rank) {
+      std::tie(made.owners_dk, made.owners_dv) = std::pair(made.dk, made.dv);
+    } else {
+      const auto [dk, dv] = add(owner, Devices::shared_page_bytes);
+      made.owners_dk = devices_.shared(owner_rank, dk);
+      made.owners_dv = devices_.shared(owner_rank, dv);
+    }
     add_part(owner.dk_sum, {0, rows, rows, made.owners_dk});
     add_part(owner.dv_sum, {0, rows, rows, made.owners_dv});
     return made;
@@ -244,6 +253,10 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
   /// Takes dK and dV of a step to the owner of its keys.
   void send(Member& m, std::size_t step) {
     if (!Base::has_visitors(m, step) || m.sent[step].empty()) return;
+    if (devices_.has(m.rank)) copy_to_owner(m, step);
+    m.are_sent[step] = devices_.announce_to(m.steps[step].owner, m.rank, Queue::copies);
+  }
+  void copy_to_owner(Member& m, std::size_t step) {
     devices_.wait(m.rank, Queue::copies, *m.last_use[step % 2]);
     for (const SentGradients& made : m.sent[step]) {
       // Behind the columns of a row nothing was written.
@@ -255,7 +268,6 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home>> {
       copy(made.owners_dk, made.dk, problem().head_dim);
       copy(made.owners_dv, made.dv, problem().output_dim());
     }
-    m.are_sent[step] = devices_.announce_to(m.steps[step].owner, m.rank, Queue::copies);
   }
 
   void wait_for_gradients() {

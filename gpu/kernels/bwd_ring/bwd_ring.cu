@@ -15,6 +15,9 @@
 #include "core/run/registry.hpp"
 #include "gpu/kernels/bwd_ring/backward_ranks.cuh"
 #include "gpu/kernels/ring/ring_kernel.cuh"
+#ifdef __CUDACC__
+#include "gpu/kernels/ring/processes.cuh"
+#endif
 
 namespace attest {
 namespace {
@@ -82,6 +85,14 @@ KernelInfo kernel() {
 
 const KernelRegistration registration(kernel());
 const KernelRegistration limit(share_of<Ranks, BackwardArguments>(kernel()));
+
+#ifdef __CUDACC__
+// The same by processes, of which the executor has no use: it is one.
+using OneOfRanks = BackwardRanks<this_executor, ProcessDevices>;
+const RankWorkRegistration work(work_of("bwd_ring"), run_rank<OneOfRanks, BackwardArguments>);
+const KernelRegistration processes(in_processes(kernel(), true));
+const KernelRegistration limit_of_processes(share_in_processes(kernel()));
+#endif
 
 }  // namespace
 }  // namespace attest
