@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
 
+#include "core/attention/operation.hpp"
 #include "core/base/error.hpp"
 #include "core/base/hex.hpp"
 #include "core/run/rank_processes.hpp"
@@ -23,8 +25,10 @@ constexpr double seconds_of_a_launch = 40;  // processes started and contexts ma
 
 /// A launch as bytes, for a process of the same program.
 struct RankTask {
-  /// Addresses are places in the shared memory, plus one: null stays null.
+  /// Addresses are places in the shared memory, plus one: null stays null. The problem's operation
+  /// lies elsewhere in each process.
   Arguments arguments;
+  std::ptrdiff_t operation = 0;  ///< its place among all_operations()
   RankTimes times;
   int callers_gpu = 0;
 };
@@ -98,7 +102,11 @@ double ask_ranks(std::string_view work, const Arguments& arguments, Device& devi
   if (!memory.has_room()) memory.make_room();
   memory.copy_in(device.native_stream());
 
-  RankTask task{.arguments = arguments, .times = times};
+  const auto& operations = all_operations();
+  RankTask task{
+      .arguments = arguments,
+      .operation = std::ranges::find(operations, arguments.problem.operation) - operations.begin(),
+      .times = times};
   ATTEST_CUDA_CHECK(cudaGetDevice(&task.callers_gpu));
   move_tensors(task.arguments, [&](const void* address) {
     return reinterpret_cast<void*>(memory.place_of(address) + 1);
@@ -119,6 +127,7 @@ RankVisit::RankVisit(const std::string& task, RankChannel& channel)
   const RankTask asked = task_of(task);
   times_ = asked.times;
   arguments_ = asked.arguments;
+  arguments_.problem.operation = all_operations().at(static_cast<std::size_t>(asked.operation));
   callers_.emplace_back(task.substr(std::min(task.find(' ') + 1, task.size())));
   move_tensors(arguments_, [&](const void* place) -> void* {
     return callers_.front().data() + (reinterpret_cast<std::uintptr_t>(place) - 1);
