@@ -14,7 +14,9 @@
 #include "core/base/error.hpp"
 #include "core/base/hex.hpp"
 #include "core/run/rank_processes.hpp"
+#include "gpu/runtime/cuda_device.hpp"
 #include "gpu/runtime/cuda_error.hpp"
+#include "gpu/runtime/hardware_counters.hpp"
 #include "gpu/runtime/shared_memory.hpp"
 
 namespace attest {
