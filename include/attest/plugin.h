@@ -26,7 +26,8 @@
  *
  * Epilogues. A gate G and a residual R, each like O and each in some calls of a kernel that offers it: O = G A + R element by
  * element, A being the O of all that stands above; G = 1 without a gate, R = 0 without a residual. G is the factor itself, not
- * what a sigmoid is yet to be taken of. LSE is that without. A row that sees no key has A = 0, and so O = R exactly, or 0.
+ * what a sigmoid is yet to be taken of. LSE is that without. A row that sees no key has A = 0, and so O = R exactly, or 0. A NaN
+ * or an infinity in G or R leaves no finite number in its element of O, and reaches no other.
  *
  * Or ("combine") it merges partial results p of the same queries over disjoint keys:
  *   LSE = ln sum_p exp(LSE_p),    O = sum_p exp(LSE_p - LSE) O_p.

@@ -39,8 +39,8 @@ def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=N
     and top_k is without saying so.
     types: of fp32, fp16, bf16. masks: of none, causal_top_left, causal_bottom_right, window_top_left, window_bottom_right. head_dims: those that it
     takes, any if not given. layout: BHND or BNHD, of its arrays. causal: the corner of its causal mask and its window. softcap, window, sinks,
-    alibi_slopes, bias, gate, residual: the name of its parameter where that is unusual; False where what is called so (modifications.py) is something else. mask:
-    that of a mask of booleans [B, 1, Nq, Nk], true for a key that is seen, which no name says; where a case has one it says all that is hidden, and
+    alibi_slopes, bias, gate, residual: the name of its parameter where that is unusual; False where what is called so (modifications.py) is something else.
+    mask: that of a mask of booleans [B, 1, Nq, Nk], true for a key that is seen, which no name says; where a case has one it says all that is hidden, and
     causal is False.
     grouped: fewer heads of K and V. query_len_multiple, key_len_multiple: lengths that it takes. empty_rows: False where a row that sees no key is
     not its business, nor is then a bias or a mask, which may hide them all. positive_scale: True where a scale of 0, below 0 or subnormal is not.

@@ -69,8 +69,8 @@ class Verify(unittest.TestCase):
         for function, code in ((gated.right, 0), (gated.stored_as_if_fused, 1)):
             with tempfile.TemporaryDirectory() as folder:
                 place = f"{pathlib.Path(gated.__file__)}:{function.__name__}"
-                got, text = program.run(["verify", "--python", place, "--family", "positive_v", "--law", "o_*,within_bound,cancelling_residual", "--cases", "40",
-                                         "--seed", "2", "--no-regressions", "--out", folder], may_end_with=(0, 1, 4))
+                got, text = program.run(["verify", "--python", place, "--family", "positive_v", "--law", "o_*,within_bound,cancelling_residual",
+                                         "--cases", "40", "--seed", "2", "--no-regressions", "--out", folder], may_end_with=(0, 1, 4))
             self.assertEqual(got, code, text)
 
 
