@@ -23,6 +23,7 @@ struct CheckOptions {
   std::string bounds;
   std::int64_t rows = 0;
   std::uint64_t seed = 0;
+  bool rounds_before_epilogue = false;
   bool json = false;
 };
 
@@ -81,9 +82,9 @@ void write_bounds(const GivenOutputs& given, const std::filesystem::path& path) 
 ExitCode check(const CheckOptions& options) {
   JsonOutput json(options.json);
   const std::int64_t rows = options.bounds.empty() ? options.rows : 0;
-  const GivenOutputs given =
-      judge_given_outputs(Safetensors::from_file(options.file),
-                          fmt::format("{}", fmt::join(options.question, " ")), rows, options.seed);
+  const GivenOutputs given = judge_given_outputs(
+      Safetensors::from_file(options.file), fmt::format("{}", fmt::join(options.question, " ")),
+      rows, options.seed, options.rounds_before_epilogue);
   if (given.outputs.empty() && options.bounds.empty()) {
     throw InvalidInput(fmt::format(
         "'{}': no output; allowed: o and lse, or with do any of dq, dk and dv", options.file));
@@ -132,6 +133,9 @@ void add_check_command(CLI::App& app, Action& action) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
       ->capture_default_str();
   add_seed_option(command, options->seed, "seed of the rows");
+  command.add_flag("--rounds-before-epilogue", options->rounds_before_epilogue,
+                   "O was stored before its gate and its residual were applied, and after each of "
+                   "them: the bound has room for these roundings");
   command.add_flag("--json", options->json, "print one JSON object instead of the text");
   command.footer(
       "The bound is that of a fused kernel of which no more is known: fp32 sums on tensor cores, P "

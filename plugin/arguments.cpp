@@ -86,7 +86,7 @@ void format(AttestProblem& problem, const Value& value) {
   problem.*member = to_c(static_cast<ElementType>(std::get<std::int64_t>(value)));
 }
 
-/// AttestKernel says it, or the format and the shape of a tensor; or no plugin is asked for it.
+/// AttestKernel says it, or the format and the shape of a tensor.
 void nowhere(AttestProblem& /*problem*/, const Value& /*value*/) {}
 
 struct Place {
@@ -134,8 +134,8 @@ constexpr std::array<Place, 42> places{{{"operation", nowhere},
                                         {"dropout", number<&P::dropout>},
                                         {"dropout_seed", number<&P::dropout_seed>},
                                         {"dropout_offset", number<&P::dropout_offset>},
-                                        {"gate", nowhere},
-                                        {"residual", nowhere}}};
+                                        {"gate", is_set<&P::has_gate>},
+                                        {"residual", is_set<&P::has_residual>}}};
 
 }  // namespace
 

@@ -27,8 +27,6 @@ TEST(PluginProblem, EveryFieldOfAProblemReachesTheKernel) {
     // Formats and shapes of tensors say it.
     if (field.name.ends_with("_code") || field.name.ends_with("_scales")) continue;
     if (field.name == "scale_format") continue;
-    // No plugin is asked for them.
-    if (field.name == "gate" || field.name == "residual") continue;
     if (field.name == "bias") continue;  // its strides, too
     EXPECT_FALSE(
         is_same(to_c(problem_having(field), nullptr), to_c(problem_with_other(field), nullptr)))
@@ -211,6 +209,37 @@ TEST(PluginTensors, ASharedBiasHasStridesOfZero) {
   EXPECT_TRUE(std::ranges::equal(bias->shape, std::vector<std::int64_t>{3, 2, 4, 5}));
   EXPECT_TRUE(std::ranges::equal(bias->strides, std::vector<std::int64_t>{0, 20, 5, 1}));
   EXPECT_EQ(attest_tensor(&run, "sinks"), nullptr);
+}
+
+TEST(PluginTensors, AGateAndAResidualAreTensorsLikeOWithStridesOfTheirOwn) {
+  Arguments a = arguments_of({.batch = 3,
+                              .query_heads = 2,
+                              .query_len = 4,
+                              .value_dim = 5,
+                              .element_type = ElementType::bf16,
+                              .length_seed = 5,
+                              .gate = OutputGate::given});
+  const std::vector<std::int32_t> queries = query_starts(a.problem);
+  a.query_starts = queries.data();
+  a[forward::gate].strides = {.batch = 1000, .head = 5, .row = 10};
+  a[forward::o].strides = {.batch = 1000, .head = 100, .row = 7};
+  const PluginTensors tensors(a);
+  const AttestRun run = run_with(tensors);
+  const AttestTensor *gate = attest_tensor(&run, "gate"), *o = attest_tensor(&run, "o");
+  ASSERT_NE(gate, nullptr);
+  EXPECT_EQ(gate->role, ATTEST_INPUT);
+  EXPECT_TRUE(std::ranges::equal(gate->shape, o->shape));
+  EXPECT_TRUE(attest_is(gate->format, ATTEST_BFLOAT, 16));
+  EXPECT_EQ(gate->storage, ATTEST_PACKED);
+  EXPECT_EQ(attest_offset(gate, 2, 1, 3), 5 + 10 * (queries[2] + 3));
+  EXPECT_EQ(attest_offset(o, 2, 1, 3), 100 + 7 * (queries[2] + 3));
+  EXPECT_EQ(attest_tensor(&run, "residual"), nullptr);
+  a.problem.gate = OutputGate::none;
+  a.problem.residual = Residual::given;
+  const PluginTensors others(a);
+  const AttestRun other_run = run_with(others);
+  EXPECT_EQ(attest_tensor(&other_run, "gate"), nullptr);
+  EXPECT_NE(attest_tensor(&other_run, "residual"), nullptr);
 }
 
 TEST(PluginTensors, ListsComeWithTheirCounts) {

@@ -194,18 +194,21 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
   }
   constexpr std::uint32_t of_scores = ATTEST_SINKS | ATTEST_SLOPES | ATTEST_BIAS | ATTEST_PREFIX |
                                       ATTEST_DOCUMENTS | ATTEST_LISTS | ATTEST_DROPOUT;
-  if (operation.name != forward_operation.name && (bits & of_scores) != 0) {
+  constexpr std::uint32_t of_forward = of_scores | ATTEST_GATE | ATTEST_RESIDUAL;
+  if (operation.name != forward_operation.name && (bits & of_forward) != 0) {
     reject(where, "features", fmt::format("{:#x}", bits),
-           fmt::format("no ATTEST_SINKS to ATTEST_DROPOUT for operation '{}'", operation.name));
+           fmt::format("no ATTEST_SINKS to ATTEST_RESIDUAL for operation '{}'", operation.name));
   }
   constexpr std::uint32_t all = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
                                 ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_VALUES_IN_KEYS |
-                                ATTEST_DLSE | of_scores;
+                                ATTEST_DLSE | of_forward;
   if ((bits & ~all) != 0) {
-    reject(where, "features", fmt::format("{:#x}", bits),
-           "a sum of ATTEST_SOFTCAP, ATTEST_LENGTHS, ATTEST_PADDING, ATTEST_VALUE_DIM, "
-           "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS, ATTEST_DLSE, ATTEST_SINKS, ATTEST_SLOPES, "
-           "ATTEST_BIAS, ATTEST_PREFIX, ATTEST_DOCUMENTS, ATTEST_LISTS, ATTEST_DROPOUT");
+    reject(
+        where, "features", fmt::format("{:#x}", bits),
+        "a sum of ATTEST_SOFTCAP, ATTEST_LENGTHS, ATTEST_PADDING, ATTEST_VALUE_DIM, "
+        "ATTEST_NO_QUERIES, ATTEST_VALUES_IN_KEYS, ATTEST_DLSE, ATTEST_SINKS, ATTEST_SLOPES, "
+        "ATTEST_BIAS, ATTEST_PREFIX, ATTEST_DOCUMENTS, ATTEST_LISTS, ATTEST_DROPOUT, ATTEST_GATE, "
+        "ATTEST_RESIDUAL");
   }
   return {.no_queries = (bits & ATTEST_NO_QUERIES) != 0,
           .value_dim = (bits & ATTEST_VALUE_DIM) != 0,
@@ -220,7 +223,9 @@ Features features_of(std::uint32_t bits, const Operation& operation, const std::
           .prefix = (bits & ATTEST_PREFIX) != 0,
           .documents = (bits & ATTEST_DOCUMENTS) != 0,
           .lists = (bits & ATTEST_LISTS) != 0,
-          .dropout = (bits & ATTEST_DROPOUT) != 0};
+          .dropout = (bits & ATTEST_DROPOUT) != 0,
+          .gate = (bits & ATTEST_GATE) != 0,
+          .residual = (bits & ATTEST_RESIDUAL) != 0};
 }
 
 std::int64_t multiple_of(std::int64_t given, std::string_view field, const std::string& where) {

@@ -85,8 +85,7 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
   const auto& [no_queries, value_dim, values_in_keys, softcap, lengths, padding, lse_gradient,
                sinks, slopes, bias, prefix, documents, has_lists, dropout, ue8m0_scales, gate,
                residual] = features;
-  // Of codes, and of epilogues, which no plugin is asked for.
-  for (const bool other : {ue8m0_scales, gate, residual}) (void)other;
+  (void)ue8m0_scales;  // of codes, which no plugin is asked for
   for (const bool flag : {no_queries,
                           value_dim,
                           values_in_keys,
@@ -101,6 +100,8 @@ std::vector<std::string> claims_of(const KernelInfo& kernel) {
                           documents,
                           has_lists,
                           dropout,
+                          gate,
+                          residual,
                           is_deterministic,
                           is_batch_invariant,
                           is_query_invariant,
@@ -166,6 +167,8 @@ const std::vector<void (*)(AttestKernel&)> sentences{
     [](K& k) { k.features = ATTEST_DOCUMENTS; },
     [](K& k) { k.features = ATTEST_LISTS; },
     [](K& k) { k.features = ATTEST_DROPOUT; },
+    [](K& k) { k.features = ATTEST_GATE; },
+    [](K& k) { k.features = ATTEST_RESIDUAL; },
     [](K& k) { k.is_not_deterministic = 1; },
     [](K& k) { k.is_not_batch_invariant = 1; },
     [](K& k) { k.depends_on_alignment = 1; },
@@ -369,7 +372,10 @@ TEST(Descriptor, AKernelMayGoBackWithTheMasksAndFeaturesOfAttention) {
   EXPECT_TRUE(info_of(kernel).features.lse_gradient);
   kernel.operation = "forward";
   EXPECT_THROW((void)info_of(kernel), InvalidInput) << "LSE is an output there";
+  kernel.features = ATTEST_GATE | ATTEST_RESIDUAL;
+  EXPECT_TRUE(info_of(kernel).features.gate && info_of(kernel).features.residual);
   kernel.operation = "backward";
+  EXPECT_THROW((void)info_of(kernel), InvalidInput) << "O is given there";
   kernel.features = 0;
   kernel.pages = ATTEST_PAGES_TOO;
   EXPECT_THROW((void)info_of(kernel), InvalidInput);
@@ -392,7 +398,8 @@ TEST(Descriptor, AKernelMayChooseKeysAndLeaveOutTheirScoresAlone) {
     EXPECT_TRUE(complaint_about(kernel).ends_with("; allowed: scores, each once")) << needed;
   }
   kernel.missing_output_count = 0;
-  for (const std::uint32_t other : {ATTEST_SOFTCAP, ATTEST_VALUE_DIM, ATTEST_DLSE, ATTEST_BIAS}) {
+  for (const std::uint32_t other :
+       {ATTEST_SOFTCAP, ATTEST_VALUE_DIM, ATTEST_DLSE, ATTEST_BIAS, ATTEST_GATE}) {
     kernel.features = other;
     EXPECT_TRUE(complaint_about(kernel).starts_with("'features' is ")) << other;
   }

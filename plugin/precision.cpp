@@ -236,13 +236,19 @@ bool is_silent_from(std::size_t begin, const AttestPrecision& p) {
   return std::all_of(bytes + begin, bytes + sizeof p, [](unsigned char byte) { return byte == 0; });
 }
 
+/// Is a field set that backward kernels alone have? The last one is of forward.
+bool speaks_of_backward(AttestPrecision p) {
+  p.rounds_before_epilogue = 0;
+  return !is_silent_from(offsetof(AttestPrecision, product_fused_terms), p);
+}
+
 PrecisionPlan forward_roundings(const AttestPrecision& p, const Problem& problem, const Plan& plan,
                                 const std::string& where) {
   if (p.divides_weights != 0) {
     reject(where, "divides_weights", fmt::format("{}", p.divides_weights),
            "0: it is a field of operation 'combine'");
   }
-  if (!is_silent_from(offsetof(AttestPrecision, product_fused_terms), p)) {
+  if (speaks_of_backward(p)) {
     reject(where, "product_fused_terms", "set, or one behind it",
            "0: they are fields of operation 'backward'");
   }
@@ -282,6 +288,8 @@ PrecisionPlan forward_roundings(const AttestPrecision& p, const Problem& problem
   result.promoted_keys = count_of(p.promoted_keys, "promoted_keys", where);
   result.reference_lag = lag_of(p.reference_lag, where);
   result.softcap_error = softcap_error_of(p, where);
+  result.rounds_before_epilogue =
+      flag_of(p.rounds_before_epilogue, "rounds_before_epilogue", where);
   return result;
 }
 
@@ -312,6 +320,7 @@ void require_fields_of_backward(AttestPrecision p, const std::string& where) {
   std::copy_n(reinterpret_cast<const unsigned char*>(&p),
               offsetof(AttestPrecision, product_fused_terms),
               reinterpret_cast<unsigned char*>(&others));
+  others.rounds_before_epilogue = p.rounds_before_epilogue;
   if (!is_silent_from(0, others)) {
     throw InvalidInput(
         fmt::format("{}: a precision field of another operation is set; allowed: those that "

@@ -75,14 +75,14 @@ Members members_of(const PrecisionPlan& plan) {
                   {"lse", number(lse)},
                   {"merge", number(merge)},
                   {"partial_format", number(partial_format)},
+                  {"rounds_before_epilogue", number(rounds_before_epilogue)},
                   {"flushes_subnormals", number(flushes_subnormals)}};
   add(members, "score", score);
   add(members, "value", value);
   add(members, "score_parts", score_parts);
   add(members, "value_parts", value_parts);
   add(members, "exp", exp);
-  // Of an operation that plugins do not compute, and of epilogues, which they are not asked for.
-  EXPECT_FALSE(rounds_before_epilogue);
+  // Of an operation that plugins do not compute.
   EXPECT_EQ(score_scalings + value_scalings, 0);
   return members;
 }
@@ -212,6 +212,7 @@ const std::vector<Declaration> of_forward{
     {[](P& p) { p.merge = ATTEST_MERGE_SUMS; }, {"merge"}},
     {[](P& p) { p.partial_format = ATTEST_FP16; }, {"partial_format"}},
     {[](P& p) { p.lse_form = ATTEST_LSE_LOG2; }, {"lse"}},
+    {[](P& p) { p.rounds_before_epilogue = 1; }, {"rounds_before_epilogue"}},
 };
 
 /// Of those that divide by a sum of weights and take its logarithm.

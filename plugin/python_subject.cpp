@@ -46,13 +46,18 @@ void round_parts(PrecisionPlan& forward, const Problem& p) {
   forward.splits = parts;
 }
 
-/// Roundings of a function of which no more is known than its operation, and what a softcap of its
-/// library errs by over the cap; nothing: as usual. `rounds_parts`: partial O is rounded to the
-/// inputs' type.
-Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error,
-                          bool rounds_parts) {
+/// What a function says of its roundings, or what is known of its library's.
+struct Rounding {
+  std::optional<double> softcap_error;  ///< over the cap; nothing: as usual
+  bool rounds_parts;                    ///< partial O is rounded to the inputs' type
+  bool fuses_epilogue;  ///< O is rounded once, after its gate and its residual, not before each
+};
+
+/// Roundings of a function of which no more is known than that and its operation.
+Roundings usual_roundings(const Problem& p, const Rounding& said) {
+  const bool rounds_parts = said.rounds_parts;
   const auto with_softcap = [&](auto& roundings) {
-    roundings.softcap_error = softcap_error.value_or(roundings.softcap_error);
+    roundings.softcap_error = said.softcap_error.value_or(roundings.softcap_error);
   };
   const Accumulation products = usual_products(p);
   if (p.operation == &backward_operation) {
@@ -70,6 +75,7 @@ Roundings usual_roundings(const Problem& p, std::optional<double> softcap_error,
   if (p.operation == &select_operation) return SelectRoundings{.score = products};
   PrecisionPlan forward = fused_precision(p, products);
   if (rounds_parts) round_parts(forward, p);
+  forward.rounds_before_epilogue = has_epilogue(p) && !said.fuses_epilogue;
   with_softcap(forward);
   return forward;
 }
@@ -117,12 +123,11 @@ KernelInfo kernel_of(const std::string& text, const std::shared_ptr<PythonProces
     kernel.layout_needs.tables = says["pages"] == "csr" ? TableForm::csr : TableForm::dense;
     kernel.layout_needs.page_sizes = says.at("page_sizes").get<std::vector<std::int64_t>>();
   }
-  std::optional<double> softcap_error;
-  if (says.contains("softcap_error")) softcap_error = says["softcap_error"].get<double>();
-  kernel.precision = [softcap_error, rounds_parts = says.at("rounds_parts").get<bool>()](
-                         const Problem& p, const Plan&) {
-    return usual_roundings(p, softcap_error, rounds_parts);
-  };
+  Rounding said{.softcap_error = std::nullopt,
+                .rounds_parts = says.at("rounds_parts").get<bool>(),
+                .fuses_epilogue = says.at("fuses_epilogue").get<bool>()};
+  if (says.contains("softcap_error")) said.softcap_error = says["softcap_error"].get<double>();
+  kernel.precision = [said](const Problem& p, const Plan&) { return usual_roundings(p, said); };
   kernel.plans = [](const Problem&) { return std::vector<Plan>{Plan{}}; };
   kernel.unsupported = [takes = python_limits(says)](const Problem& p, const Plan&) {
     return takes.why_not(p);

@@ -16,6 +16,13 @@ Shape shape_in_memory(const TensorSpec& tensor, const Arguments& a) {
   return {1, shape[1], starts[a.problem.batch], shape[3]};
 }
 
+/// A gate or a residual, whose columns are those of V also where V has one.
+bool is_as_wide_as_values(const TensorSpec& tensor, Problem p) {
+  const std::int64_t columns = tensor.shape(p)[3];
+  p.value_dim = p.output_dim() + 1;
+  return tensor.shape(p)[3] != columns;
+}
+
 }  // namespace
 
 std::vector<PythonTensor> python_tensors(const Arguments& a) {
@@ -34,7 +41,8 @@ std::vector<PythonTensor> python_tensors(const Arguments& a) {
                        .bytes = bytes,
                        .is_output = tensor.role == TensorRole::output});
     const bool is_list = tensor.rows == Rows::neither && tensor.role == TensorRole::output;
-    if (!tensor.is_strided && !tensor.is_of_pairs && !is_list) tensors.back().shape.pop_back();
+    const bool has_columns = tensor.is_strided || tensor.is_of_pairs || is_list;
+    if (!has_columns && !is_as_wide_as_values(tensor, a.problem)) tensors.back().shape.pop_back();
   });
   return tensors;
 }

@@ -27,7 +27,7 @@ constexpr std::uint64_t cases = 300;
 
 const KernelInfo& kernel_named(const std::string& name) {
   for (const char* const file :
-       {"claims.so", "combine.so", "backward.so", "select.so", "takes.so"}) {
+       {"claims.so", "combine.so", "backward.so", "select.so", "epilogue.so", "takes.so"}) {
     (void)load_plugin(std::filesystem::path(ATTEST_TEST_PLUGINS) / file);
   }
   const KernelInfo* const kernel = find_kernel(name, Executor::cpu);
@@ -111,8 +111,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Claim{"sinks", "within_bound"}, Claim{"slopes", "within_bound"},
                     Claim{"bias", "within_bound"}, Claim{"prefix", "within_bound"},
                     Claim{"documents", "within_bound"}, Claim{"lists", "within_bound"},
-                    Claim{"dropout", "within_bound"}, Claim{"merge", "within_bound"},
-                    Claim{"merge_without_lse", "outputs_written"},
+                    Claim{"dropout", "within_bound"}, Claim{"gate", "within_bound"},
+                    Claim{"residual", "within_bound"},
+                    Claim{"epilogue_order", "gate_of_zero_leaves_the_residual"},
+                    Claim{"gate_head", "within_bound"}, Claim{"added_residual", "within_bound"},
+                    Claim{"empty_rows_residual", "within_bound"}, Claim{"unfused", "within_bound"},
+                    Claim{"merge", "within_bound"}, Claim{"merge_without_lse", "outputs_written"},
                     Claim{"gradient", "dk_within_bound"}, Claim{"select", "scores_belong_to_keys"},
                     Claim{"select_without_scores", "outputs_written", "scores_*"}),
     [](const testing::TestParamInfo<Claim>& claim) { return claim.param.name; });

@@ -24,6 +24,11 @@
  * and the counter {j / 4, i, b query_heads + h, dropout_offset}, over 2^32, is a number in [0, 1): where it is below p the weight
  * falls.
  *
+ * Epilogues. A gate G and a residual R, each like O and each in some calls of a kernel that offers it: O = G A + R element by
+ * element, A being the O of all that stands above; G = 1 without a gate, R = 0 without a residual. G is the factor itself, not
+ * what a sigmoid is yet to be taken of. LSE is that without. A row that sees no key has A = 0, and so O = R exactly, or 0. A NaN
+ * or an infinity in G or R leaves no finite number in its element of O, and reaches no other.
+ *
  * Or ("combine") it merges partial results p of the same queries over disjoint keys:
  *   LSE = ln sum_p exp(LSE_p),    O = sum_p exp(LSE_p - LSE) O_p.
  * A part with LSE_p = -infinity weighs nothing, whatever its O_p holds; where all are, O = 0 and LSE = -infinity.
@@ -127,6 +132,9 @@ ATTEST_INLINE int attest_is(AttestFormat format, unsigned code, unsigned bits) {
 #define ATTEST_DOCUMENTS 2048u
 #define ATTEST_LISTS 4096u
 #define ATTEST_DROPOUT 8192u
+/* Of forward, see "Epilogues" above. */
+#define ATTEST_GATE 16384u
+#define ATTEST_RESIDUAL 32768u
 
 /* Where a kernel's pointers point. */
 #define ATTEST_HOST 0u
@@ -170,6 +178,8 @@ typedef struct AttestProblem {
   int64_t list_rows;       /* queries that share a list: queries [i list_rows, (i + 1) list_rows) of an entry have its list i */
   int64_t list_keys;       /* keys of an item: item j is the keys [j list_keys, (j + 1) list_keys) */
   int64_t top_k;           /* select: keys to choose for a query; may be 0, or above key_len */
+  uint32_t has_gate;       /* 1: there is a tensor gate */
+  uint32_t has_residual;   /* 1: there is a tensor residual */
 } AttestProblem;
 
 #define ATTEST_INPUT 0u
@@ -202,6 +212,7 @@ typedef struct AttestProblem {
  *   list_counts  [batch, 1, lists, 1]                        int32: items that a list names; lists = ceil(query_len / list_rows)
  *   list_items   [batch, 1, lists, room]                     int32: each at most once, in any order; what lies past a list's count
  *                                                            names nothing
+ *   gate         [batch, query_heads, query_len, value_dim]  element_type; residual alike. Packed where o is
  * "backward" has q, k, v, o and lse as inputs, do (dO) with the shape of o, with ATTEST_DLSE in some calls dlse (dLSE) with that of
  * lse, and as outputs dq, dk and dv with those of q, k and v; where there are sinks dsinks, too, with their shape, summed over all
  * entries, and where there is a bias dbias, [batch or 1, query_heads or 1, query_len, key_len], 1 where entries or heads share it and
@@ -229,7 +240,7 @@ typedef struct AttestProblem {
  * Nothing multiplies the stride of a dimension of size 1, so it may be any number, far larger than the tensor, but it keeps
  * what AttestKernel asks of strides unless the kernel takes_any_lone_stride. q, k, v, o, do, dq, dk, dv and partial_o
  * have all kinds of strides and gaps, each its own; the other tensors (lse, dlse, partial_lse, sinks, slopes, bias but for what is
- * shared, and indices) are contiguous. */
+ * shared, gate, residual and indices) are contiguous: a gate has strides of its own, not those of o. */
 typedef struct AttestTensor {
   uint32_t size; /* sizeof(AttestTensor) as Attest knows it */
   uint32_t role; /* ATTEST_INPUT, ... */
@@ -377,6 +388,9 @@ typedef struct AttestPrecision {
   int64_t kv_tiles;    /* row tiles of such a chain, each of which begins a step of a product; 0: of the plan's query_tile */
   int64_t kv_parts;    /* such chains, which are added in fp32; 0: 1 */
   AttestFormat dq_sum_format; /* of the sum of dQ's parts, rounded each time that one was added; all 0: ATTEST_FP32 */
+  /* Of forward. */
+  uint32_t rounds_before_epilogue; /* 1: O is rounded to element_type before its gate and its residual, and after each of them, as
+                                      by launches of their own that apply them; 0: once, after both, which fp32 applies */
 } AttestPrecision;
 
 /* Which tensors travel through memory, and how often: `attest explain` counts bytes by it. A plan with a loop_order says it

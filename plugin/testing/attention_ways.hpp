@@ -35,7 +35,13 @@ enum class Ignores {
   prefix,
   documents,
   lists,
-  dropout
+  dropout,
+  gate,
+  residual,
+  epilogue_order,       ///< the gate multiplies the residual, too
+  gate_head,            ///< a gate is that of the next head
+  added_residual,       ///< that it has added it already
+  empty_rows_residual,  ///< a row that sees no key is 0
 };
 
 /// Ways in which a kernel computes, right and wrong ones; its user_data.
@@ -170,6 +176,7 @@ struct Head {
   float *o = nullptr, *lse = nullptr;
   std::int64_t q_row = 0, k_row = 0, v_row = 0, o_row = 0;
   const std::uint8_t* key_mask = nullptr;
+  const float *gate = nullptr, *residual = nullptr;  ///< of columns as many as a row of O has
   Modifications modifications;
   std::int64_t queries = 0, keys = 0;
 };
@@ -319,6 +326,21 @@ inline State merged(const Ways& ways, std::vector<State> parts) {
   return all;
 }
 
+/// O of an element that is `a` without gate and residual.
+inline float with_epilogue(const AttestProblem& p, const Head& head, std::int64_t i, std::int64_t d,
+                           float a, bool is_empty) {
+  const Ignores ignores = ways_of(&p).ignores;
+  const std::int64_t at = i * p.value_dim + d;
+  const float gate = head.gate == nullptr ? 1 : head.gate[at];
+  if (head.residual == nullptr || (is_empty && ignores == Ignores::empty_rows_residual)) {
+    return gate * a;
+  }
+  const float residual = head.residual[at];
+  if (ignores == Ignores::epilogue_order) return gate * (a + residual);
+  const float o = gate * a + residual;
+  return ignores == Ignores::added_residual ? o + residual : o;
+}
+
 inline void attend_rows(const AttestProblem& p, const Head& head, std::int64_t first,
                         std::int64_t rows, bool backwards) {
   const Ways& ways = ways_of(&p);
@@ -352,6 +374,7 @@ inline void attend_rows(const AttestProblem& p, const Head& head, std::int64_t f
       } else {
         o[d] = sum / state.l;
       }
+      o[d] = with_epilogue(p, head, first + row, d, o[d], is_empty);
     }
     if (ways.writes_no_lse) continue;
     const bool is_nan = std::isnan(state.l) && ways.empties_lse_of_nan;
@@ -370,6 +393,11 @@ inline void attend_head(const AttestRun& run, std::int64_t b, std::int64_t h, bo
   const auto length = [&](const AttestTensor& tensor) {
     return tensor.starts == nullptr ? tensor.shape[2] : tensor.starts[b + 1] - tensor.starts[b];
   };
+  const auto operand = [&](const char* name, Ignores kind, std::int64_t of_head) -> const float* {
+    const AttestTensor* const tensor = ways.ignores == kind ? nullptr : attest_tensor(&run, name);
+    return tensor == nullptr ? nullptr : begin(*tensor, of_head);
+  };
+  const bool takes_next = ways.ignores == Ignores::gate_head;
   Head head{.q = begin(t.q, h),
             .k = begin(t.k, kv),
             .v = begin(t.v, kv),
@@ -382,6 +410,8 @@ inline void attend_head(const AttestRun& run, std::int64_t b, std::int64_t h, bo
             .key_mask = t.key_mask == nullptr ? nullptr
                                               : static_cast<const std::uint8_t*>(t.key_mask->data) +
                                                     attest_offset(t.key_mask, b, 0, 0),
+            .gate = operand("gate", Ignores::gate, takes_next ? (h + 1) % p.query_heads : h),
+            .residual = operand("residual", Ignores::residual, h),
             .modifications = Modifications(run, ways.ignores, b, h),
             .queries = length(t.q),
             .keys = length(t.k)};

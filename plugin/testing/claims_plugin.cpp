@@ -77,10 +77,11 @@ struct Entry {
 constexpr std::uint32_t all_masks =
     ATTEST_NO_MASK | ATTEST_CAUSAL_TOP_LEFT | ATTEST_CAUSAL_BOTTOM_RIGHT;
 constexpr std::uint32_t windows = ATTEST_WINDOW_TOP_LEFT | ATTEST_WINDOW_BOTTOM_RIGHT;
-constexpr std::uint32_t all_features = ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING |
-                                       ATTEST_VALUE_DIM | ATTEST_NO_QUERIES | ATTEST_SINKS |
-                                       ATTEST_SLOPES | ATTEST_BIAS | ATTEST_PREFIX |
-                                       ATTEST_DOCUMENTS | ATTEST_LISTS | ATTEST_DROPOUT;
+constexpr std::uint32_t all_features =
+    ATTEST_SOFTCAP | ATTEST_LENGTHS | ATTEST_PADDING | ATTEST_VALUE_DIM | ATTEST_NO_QUERIES |
+    ATTEST_SINKS | ATTEST_SLOPES | ATTEST_BIAS | ATTEST_PREFIX | ATTEST_DOCUMENTS | ATTEST_LISTS |
+    ATTEST_DROPOUT | ATTEST_GATE | ATTEST_RESIDUAL;
+constexpr std::uint32_t epilogues = ATTEST_GATE | ATTEST_RESIDUAL;
 void as_it_is(AttestKernel&, AttestPrecision&) {}
 
 const std::vector<Entry>& entries() {
@@ -136,6 +137,12 @@ const std::vector<Entry>& entries() {
       {"documents", {.ignores = Ignores::documents}, as_it_is, ATTEST_DOCUMENTS},
       {"lists", {.ignores = Ignores::lists}, as_it_is, ATTEST_LISTS},
       {"dropout", {.ignores = Ignores::dropout}, as_it_is, ATTEST_DROPOUT},
+      {"gate", {.ignores = Ignores::gate}, as_it_is, ATTEST_GATE},
+      {"residual", {.ignores = Ignores::residual}, as_it_is, ATTEST_RESIDUAL},
+      {"epilogue_order", {.ignores = Ignores::epilogue_order}, as_it_is, epilogues},
+      {"gate_head", {.ignores = Ignores::gate_head}, as_it_is, ATTEST_GATE},
+      {"added_residual", {.ignores = Ignores::added_residual}, as_it_is, epilogues},
+      {"empty_rows_residual", {.ignores = Ignores::empty_rows_residual}, as_it_is, epilogues},
   };
   return table;
 }

@@ -77,6 +77,22 @@ def _modifiers(sinks, alibi_slopes, bias, q, k):
     return found
 
 
+def _epilogue(gate, residual, q, v, layout):
+    """What O is multiplied by and what is added to it, each like O."""
+    wanted, found = (*q.values.shape[:3], v.values.shape[3]), {}
+    for name, array in (("gate", gate), ("residual", residual)):
+        if array is None:
+            continue
+        found[name] = _in_order(array, name, layout)
+        if found[name].values.shape != wanted:
+            raise ValueError(f"{name} has shape {list(found[name].values.shape)}; allowed: {list(wanted)}, batch, heads, queries and columns, as O has")
+    return found
+
+
+def _how_rounded(epilogue, fuses_epilogue):
+    return ["--rounds-before-epilogue"] if epilogue and not fuses_epilogue else []
+
+
 def _number(value, name):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} is {value!r}; allowed: a number")
@@ -153,7 +169,7 @@ def _require(report, message):
 
 
 def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=None, softcap=None, sinks=None, alibi_slopes=None, bias=None,
-                     layout="BHND", rows=None, seed=0, message=""):
+                     gate=None, residual=None, fuses_epilogue=False, layout="BHND", rows=None, seed=0, message=""):
     """Raises WrongAttention, an AssertionError, unless every element of `o` is as near to exact attention of q, k and v as a correct fused
     kernel is: the tolerance is computed for each element, from the roundings that such a kernel does (fp32 sums, P in the inputs' format).
 
@@ -167,16 +183,21 @@ def assert_attention(o, q, k, v, *, lse=None, causal=False, window=None, scale=N
     query i and key j loses slope * |j - (i + Nk - Nq)|, or slope * |j - i| under a mask of the top left. `bias`: is added to scores, whatever the
     layout [B, H, Nq, Nk] or what broadcasts to it; -infinity hides a key, and so does False in a mask of booleans.
 
+    `gate` and `residual`, each like o: o = gate * attention + residual; a gate is the factor itself, after its sigmoid. The bound has room for
+    attention that was stored in the inputs' format before them, and after each, unless `fuses_epilogue`.
+
     Returns what was found: {"problem", "verdict", "rows", "outputs": [{"name", "elements", "error_over_bound", ...}]}."""
     __tracebackhide__ = True
     tensors = {name: _in_order(array, name, layout) for name, array in (("q", q), ("k", k), ("v", v), ("o", o))}
     if lse is not None:
         tensors["lse"] = _lse_in_order(lse, "lse", layout)
     tensors.update(_modifiers(sinks, alibi_slopes, bias, tensors["q"], tensors["k"]))
+    epilogue = _epilogue(gate, residual, tensors["q"], tensors["v"], layout)
+    tensors.update(epilogue)
     (batch, heads, queries, dim), keys = tensors["q"].values.shape, tensors["k"].values.shape[2]
     if rows is None and batch * heads * queries * keys * dim > LARGE_WORK:
         rows = ROWS_AT_ONCE
-    more = [] if rows is None else ["--rows", str(int(rows)), "--seed", str(int(seed))]
+    more = _how_rounded(epilogue, fuses_epilogue) + ([] if rows is None else ["--rows", str(int(rows)), "--seed", str(int(seed))])
     return _require(_ask(tensors, _question((queries, keys), causal, window, scale, softcap), more), message)
 
 
@@ -196,16 +217,19 @@ def assert_gradients(dq, dk, dv, q, k, v, do, *, o=None, lse=None, dlse=None, ca
     return _require(_ask(tensors, _question(lengths, causal, window, scale, softcap)), message)
 
 
-def bound(q, k, v, *, causal=False, window=None, scale=None, softcap=None, sinks=None, alibi_slopes=None, bias=None, layout="BHND"):
+def bound(q, k, v, *, causal=False, window=None, scale=None, softcap=None, sinks=None, alibi_slopes=None, bias=None, gate=None, residual=None,
+          fuses_epilogue=False, layout="BHND"):
     """Bound(o, lse, o_bound, lse_bound) in double, o in the given layout and lse [B, H, N]: a correct fused kernel is within o_bound of o, element
     by element; infinity where nothing can be proven. What is asked is said as in assert_attention."""
     from attest_kernels import tensors_file
     tensors = {name: _in_order(array, name, layout) for name, array in (("q", q), ("k", k), ("v", v))}
     tensors.update(_modifiers(sinks, alibi_slopes, bias, tensors["q"], tensors["k"]))
+    epilogue = _epilogue(gate, residual, tensors["q"], tensors["v"], layout)
+    tensors.update(epilogue)
     lengths = tensors["q"].values.shape[2], tensors["k"].values.shape[2]
     with _scratch() as folder:
         file = pathlib.Path(folder) / "bounds"
-        _ask(tensors, _question(lengths, causal, window, scale, softcap), ["--bounds", str(file)])
+        _ask(tensors, _question(lengths, causal, window, scale, softcap), ["--bounds", str(file), *_how_rounded(epilogue, fuses_epilogue)])
         found = tensors_file.read(file)
 
     def shaped(array):

@@ -161,6 +161,48 @@ class Modifications(unittest.TestCase):
             self.assertNotIn("\n", str(caught.exception))
 
 
+class Epilogues(unittest.TestCase):
+    """A gate and a residual of O, stored in half precision before each of them and not."""
+
+    def setUp(self):
+        self.q, self.k, self.v = (drawn(2, 4, rows, 16, dtype=numpy.float16, seed=seed) for seed, rows in ((1, 5), (2, 9), (3, 9)))
+        self.v = abs(self.v)  # rounded weights leave no room for other errors where nothing cancels
+        self.gate, self.residual = drawn(2, 4, 5, 16, dtype=numpy.float16, seed=4), drawn(2, 4, 5, 16, dtype=numpy.float16, seed=5)
+        self.exact, self.lse = attend(*(array.astype(numpy.float32) for array in (self.q, self.k, self.v)))
+        self.attended = self.exact.astype(numpy.float16)
+
+    def passes(self, o, **asked):
+        try:
+            attest_kernels.assert_attention(o, self.q, self.k, self.v, lse=self.lse, **asked)
+        except attest_kernels.WrongAttention:
+            return False
+        return True
+
+    def test_are_applied_in_their_order_to_o_and_to_nothing_else(self):
+        o, gate, residual = self.attended, self.gate, self.residual
+        self.assertTrue(self.passes(o * gate + residual, gate=gate, residual=residual))
+        self.assertTrue(self.passes(o * gate, gate=gate) and self.passes(o + residual, residual=residual))
+        for wrong in (o, o * gate, o + residual, (o + residual) * gate, o * gate + residual + residual, o * numpy.roll(gate, 1, 1) + residual):
+            self.assertFalse(self.passes(wrong, gate=gate, residual=residual))
+        swapped = (array.transpose(0, 2, 1, 3) for array in (o * gate + residual, self.q, self.k, self.v))
+        attest_kernels.assert_attention(*swapped, gate=gate.transpose(0, 2, 1, 3), residual=residual.transpose(0, 2, 1, 3), layout="BNHD", rows=7)
+
+    def test_whoever_stores_o_before_has_room_for_it_and_whoever_claims_to_fuse_has_none(self):
+        residual = -self.attended * self.gate  # little is left but what was rounded
+        stored = self.attended * self.gate + residual
+        fused = (self.exact * self.gate.astype(numpy.float32) + residual.astype(numpy.float32)).astype(numpy.float16)
+        asked = {"gate": self.gate, "residual": residual}
+        self.assertTrue(self.passes(stored, **asked) and self.passes(fused, **asked) and self.passes(fused, **asked, fuses_epilogue=True))
+        bounds = [attest_kernels.bound(self.q, self.k, self.v, **asked, fuses_epilogue=fuses).o_bound for fuses in (False, True)]
+        self.assertTrue((bounds[0] > bounds[1]).all())
+
+    def test_bad_input_gets_one_line(self):
+        with self.assertRaisesRegex(ValueError, r"^gate has shape \[2, 4, 5, 1\]; allowed: \[2, 4, 5, 16\], batch, heads, queries and columns, as O has$"):
+            self.passes(self.attended, gate=self.gate[..., :1])
+        with self.assertRaisesRegex(ValueError, r"^residual has 3 axes; allowed: 4, as layout 'BHND' says$"):
+            self.passes(self.attended, residual=self.residual[0])
+
+
 class Bounds(unittest.TestCase):
     def test_hold_what_is_right_and_are_finite(self):
         q, k, v = drawn(1, 7, 2, 8), drawn(1, 9, 2, 8, seed=2), drawn(1, 9, 2, 8, seed=3)

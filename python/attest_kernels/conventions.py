@@ -87,8 +87,12 @@ class Convention:
     what, off_by = "attention", "the largest number"
 
     def told(self, framework, given):
-        """What a case says of scores, by role."""
-        return modifications.told(self.none, framework, given)
+        """What a case says besides, by role."""
+        return modifications.told(self.none, framework, given, lambda array: self.like_o(framework, given, array))
+
+    def like_o(self, framework, given, array):
+        """A gate or a residual as the function takes it: where O lies."""
+        return framework.given(array, self.axes_of("o"))
 
     def ask(self, given, causal, scale, more):
         """What the function returns; `given` by role, as it takes them, `more` what else it may ask for."""
@@ -117,7 +121,7 @@ class Convention:
 
     def call(self, framework, given, causal, scale):
         """Calls it with the framework's arrays in [B, H, N, D], of which o and lse hold what is there before: {"o": [B, H, N, D], "lse": [B, H, N]},
-        without lse where it gives none. What modifies scores is in `given`, too, where a case has it (modifications.told)."""
+        without lse where it gives none. What else a case has is in `given`, too (modifications.told)."""
         taken = self.taken(framework, given)
         made = self.ask(taken, causal, scale, self.told(framework, given))
         o, lse = (taken["o"], taken.get("lse")) if "o" in self.positional else self.parts(made, given["q"].shape, given["v"].shape[3])
@@ -189,7 +193,7 @@ class Convention:
 
     def modifications(self):
         """Those of its operation that it has parameters for, windows apart."""
-        return [role for role in ("softcap", "sinks", "slopes", *modifications.OF_PAIRS) if role in self.names]
+        return [role for role in ("softcap", "sinks", "slopes", *modifications.OF_PAIRS, *modifications.OF_OUTPUT) if role in self.names]
 
     def parameters(self):
         """Arrays, with their layout, and flags."""

@@ -29,8 +29,9 @@ def parameter(name, own):
 
 
 def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=None, layout=None, causal=None, grouped=None, query_len_multiple=1,
-           key_len_multiple=1, softcap=None, window=None, sinks=None, alibi_slopes=None, bias=None, mask=None, empty_rows=True, positive_scale=False,
-           deterministic=True, batch_invariant=False, ignores_hidden_nan=False, rounds_parts=False, name=None):
+           key_len_multiple=1, softcap=None, window=None, sinks=None, alibi_slopes=None, bias=None, mask=None, gate=None, residual=None,
+           empty_rows=True, positive_scale=False, deterministic=True, batch_invariant=False, ignores_hidden_nan=False, rounds_parts=False,
+           fuses_epilogue=False, name=None):
     """Marks a function as a kernel and says what it takes.
 
     operation: forward, or backward: a function that gives O is judged by the gradients that its framework derives, PyTorch or JAX; one that takes do
@@ -38,16 +39,18 @@ def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=N
     and top_k is without saying so.
     types: of fp32, fp16, bf16. masks: of none, causal_top_left, causal_bottom_right, window_top_left, window_bottom_right. head_dims: those that it
     takes, any if not given. layout: BHND or BNHD, of its arrays. causal: the corner of its causal mask and its window. softcap, window, sinks,
-    alibi_slopes, bias: the name of its parameter where that is unusual; False where what is called so (modifications.py) is something else. mask:
-    that of a mask of booleans [B, 1, Nq, Nk], true for a key that is seen, which no name says; where a case has one it says all that is hidden, and
+    alibi_slopes, bias, gate, residual: the name of its parameter where that is unusual; False where what is called so (modifications.py) is something else.
+    mask: that of a mask of booleans [B, 1, Nq, Nk], true for a key that is seen, which no name says; where a case has one it says all that is hidden, and
     causal is False.
     grouped: fewer heads of K and V. query_len_multiple, key_len_multiple: lengths that it takes. empty_rows: False where a row that sees no key is
     not its business, nor is then a bias or a mask, which may hide them all. positive_scale: True where a scale of 0, below 0 or subnormal is not.
     deterministic: two calls give the same bits. batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in a key or value
-    that a row does not see stays out of it. rounds_parts: it merges partial O that were rounded to the type of its inputs, as ranks of a ring do."""
+    that a row does not see stays out of it. rounds_parts: it merges partial O that were rounded to the type of its inputs, as ranks of a ring do.
+    fuses_epilogue: O is rounded once, after its gate and its residual; else before them, and after each, as steps do that store it."""
     declared = {"query_len_multiple": size("query_len_multiple", query_len_multiple), "key_len_multiple": size("key_len_multiple", key_len_multiple),
                 "empty_rows": bool(empty_rows), "positive_scale": bool(positive_scale), "deterministic": bool(deterministic),
-                "batch_invariant": bool(batch_invariant), "ignores_hidden_nan": bool(ignores_hidden_nan), "rounds_parts": bool(rounds_parts)}
+                "batch_invariant": bool(batch_invariant), "ignores_hidden_nan": bool(ignores_hidden_nan), "rounds_parts": bool(rounds_parts),
+                "fuses_epilogue": bool(fuses_epilogue)}
     if operation is not None:
         declared["operation"] = listed("operation", operation, OPERATIONS)[0]
     if types is not None:
@@ -62,7 +65,8 @@ def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=N
         declared["causal"] = listed("causal", causal, CORNERS)[0]
     if grouped is not None:
         declared["grouped"] = bool(grouped)
-    for what, own in (("softcap", softcap), ("window", window), ("sinks", sinks), ("alibi_slopes", alibi_slopes), ("bias", bias), ("mask", mask)):
+    for what, own in (("softcap", softcap), ("window", window), ("sinks", sinks), ("alibi_slopes", alibi_slopes), ("bias", bias), ("mask", mask),
+                      ("gate", gate), ("residual", residual)):
         if own is not None:
             declared[what] = parameter(what, own)
     if name is not None:

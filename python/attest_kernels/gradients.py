@@ -7,7 +7,8 @@ import math
 from attest_kernels import conventions, modifications, probes
 
 DO = {"do": "do", "dout": "do", "d_o": "do", "grad_o": "do", "grad_out": "do", "grad_output": "do"}
-ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in ("return_lse", "sinks", "slopes", *modifications.OF_PAIRS)}, **DO,
+NOT_TAKEN = ("return_lse", "sinks", "slopes", *modifications.OF_PAIRS, *modifications.OF_OUTPUT)
+ROLES = {**{name: role for name, role in conventions.ROLES.items() if role not in NOT_TAKEN}, **DO,
          "delta": "delta", "dlse": "dlse", "grad_lse": "dlse", "dq": "dq", "dk": "dk", "dv": "dv"}
 GIVEN = ("o", "lse", "do", "delta", "dlse")
 OUTPUTS = ("dq", "dk", "dv")

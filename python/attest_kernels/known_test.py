@@ -101,9 +101,9 @@ class Known(unittest.TestCase):
 
     def test_a_mask_of_pytorch_is_a_bias_a_mask_of_booleans_or_both_and_holds_a_causal_one_too(self):
         for shared in modifications.SHARED:
-            bias = modifications.example("bias", 2, 4, 5, 7, True, shared).astype(numpy.float32)
+            bias = modifications.example("bias", 2, 4, 5, 7, 8, True, shared).astype(numpy.float32)
             bias[..., ::3] = -numpy.inf
-            mask = modifications.example("mask", 2, 4, 5, 7, True, "full")
+            mask = modifications.example("mask", 2, 4, 5, 7, 8, True, "full")
             for given in ({"bias": bias}, {"mask": mask}, {"bias": bias, "mask": mask}):
                 self.check(scaled_dot_product_attention, "torch._C._nn", "top_left", heads=(4, 2), **given)
 

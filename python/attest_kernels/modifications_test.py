@@ -52,7 +52,7 @@ class Told(unittest.TestCase):
         none = modifications.none_of(function, {modifications.NAMES[name]: name for name in inspect.signature(function).parameters
                                                 if name in modifications.NAMES})
         shapes = {"q": numpy.zeros((2, 3, 5, 8), numpy.float32), "k": numpy.zeros((2, 3, 7, 8), numpy.float32)}
-        return modifications.told(none, frameworks.NumPy(), {**shapes, **given})
+        return modifications.told(none, frameworks.NumPy(), {**shapes, **given}, lambda array: array)
 
     def test_what_a_case_has_not_is_the_default_or_changes_nothing(self):
         optional = self.told(lambda q, softcap=30.0, window=None, sinks=None: q)

@@ -29,14 +29,12 @@ class Packed(conventions.Convention):
         """As conventions.Convention.call; with "query_starts" and "key_starts", lists, the arrays are [1, H, T, D] of entries one after the other."""
         (batch, heads, rows, _), columns = given["q"].shape, given["v"].shape[3]
 
-        def packed(array):
-            return framework.given(array, (0, 2, 1, 3)).reshape(array.shape[0] * array.shape[2], array.shape[1], array.shape[3])
         more = self.told(framework, given)
         for role, most, of in (("query_starts", "most_queries", "q"), ("key_starts", "most_keys", "k")):
             starts = starts_of(given, role, of)
             more[role] = framework.integers(starts)
             more[most] = max((end - begin for begin, end in zip(starts, starts[1:])), default=0)
-        taken = {role: packed(given[role]) for role in self.positional}
+        taken = {role: self.like_o(framework, given, given[role]) for role in self.positional}
         made = self.ask(taken, causal, scale, more)
         o, lse = self.parts(made, (batch * rows, heads), columns)
         found = {"o": framework.back(o.reshape(batch, rows, heads, columns), (0, 2, 1, 3))}
@@ -45,6 +43,10 @@ class Packed(conventions.Convention):
             lse = framework.back(lse, ROWS[self.lse_order])
             found["lse"] = lse if self.lse_base == math.e else lse * math.log(self.lse_base)
         return found
+
+    def like_o(self, framework, given, array):
+        """[T, H, D], as all of its arrays."""
+        return framework.given(array, (0, 2, 1, 3)).reshape(array.shape[0] * array.shape[2], array.shape[1], array.shape[3])
 
     def is_grouped(self, given):
         return given["q"].shape[1] != given["k"].shape[1]
@@ -55,18 +57,19 @@ class Packed(conventions.Convention):
 
     def example(self, drawn, causal, scale):
         """Entries whose lengths differ, the first at full length."""
-        given, o, lse = {name: [] for name in "qkv"}, [], []
+        of_queries = ["q", *(role for role in modifications.OF_OUTPUT if role in drawn)]
+        given, o, lse = {name: [] for name in (*of_queries, "k", "v")}, [], []
         starts = {"query_starts": [0], "key_starts": [0]}
         for b in range(drawn["q"].shape[0]):
             queries, keys = (max(0, drawn[name].shape[2] - (2 + of) * b) for of, name in enumerate("qk"))
-            entry = {"q": drawn["q"][b:b + 1, :, :queries], "k": drawn["k"][b:b + 1, :, :keys], "v": drawn["v"][b:b + 1, :, :keys]}
+            entry = {name: drawn[name][b:b + 1, :, :queries if name in of_queries else keys] for name in given}
             made = self.exact({**drawn, **entry}, causal, scale)
-            for list_of, one in ((given["q"], entry["q"]), (given["k"], entry["k"]), (given["v"], entry["v"]), (o, made[0]), (lse, made[1])):
+            for list_of, one in (*((given[name], entry[name]) for name in given), (o, made[0]), (lse, made[1])):
                 list_of.append(one)
             starts["query_starts"].append(starts["query_starts"][-1] + queries)
             starts["key_starts"].append(starts["key_starts"][-1] + keys)
         joined = {name: numpy.concatenate(parts, 2) for name, parts in given.items()}
-        return {**joined, **starts, **self.modified(drawn)}, {"o": numpy.concatenate(o, 2), "lse": numpy.concatenate(lse, 2)}
+        return {**self.modified(drawn), **joined, **starts}, {"o": numpy.concatenate(o, 2), "lse": numpy.concatenate(lse, 2)}
 
     def candidates(self, declared):
         for order in ROWS:

@@ -30,7 +30,7 @@ class Paged(conventions.Convention):
     def call(self, framework, given, causal, scale):
         """As conventions.Convention.call. K and V are [pages, H, page_size, D]; "pages" is a list of rows, or with "page_starts" one list, and
         "key_lengths" a list. With "query_starts" Q is [1, H, T, D] of entries one after the other; the function gets [B, H, N, D]."""
-        dense = self.unpacked(framework, given)
+        dense = self.unpacked(framework, given, given["q"])
         taken = {"q": framework.given(dense, self.axes_of("q")), **{role: framework.given(given[role], POOLS[self.pool]) for role in "kv"}}
         tables = {role: framework.integers(given[role]) for role in ("pages", "page_starts", "key_lengths") if role in given}
         grouped = given["q"].shape[1] != given["k"].shape[1]
@@ -42,15 +42,19 @@ class Paged(conventions.Convention):
             found["lse"] = lse if self.lse_base == math.e else lse * math.log(self.lse_base)
         return {name: self.packed_again(framework, given, one) for name, one in found.items()}
 
-    def unpacked(self, framework, given):
-        q, starts = given["q"], given.get("query_starts")
+    def like_o(self, framework, given, array):
+        return super().like_o(framework, given, self.unpacked(framework, given, array))
+
+    def unpacked(self, framework, given, array):
+        """An array of queries, an entry each."""
+        starts = given.get("query_starts")
         if starts is None:
-            return q
+            return array
         lengths = [end - begin for begin, end in zip(starts, starts[1:])]
         rows = max(1, *lengths)
-        dense = framework.zeros((len(lengths), q.shape[1], rows, q.shape[3]), q)
+        dense = framework.zeros((len(lengths), array.shape[1], rows, array.shape[3]), array)
         for b, length in enumerate(lengths):
-            dense[b, :, self.rows_of_entry(rows, length)] = q[0, :, starts[b]:starts[b] + length]
+            dense[b, :, self.rows_of_entry(rows, length)] = array[0, :, starts[b]:starts[b] + length]
         return dense
 
     def packed_again(self, framework, given, array):
@@ -84,8 +88,9 @@ class Paged(conventions.Convention):
                     keys = source[b, :, number * self.page_size:min((number + 1) * self.page_size, lengths[b])]
                     pool[page, :, :keys.shape[1]] = keys
             pools.append(pool)
-        made = [self.exact({**drawn, "q": q[b:b + 1], "k": k[b:b + 1, :, :length], "v": v[b:b + 1, :, :length]}, causal, scale)
-                for b, length in enumerate(lengths)]
+        of_queries = ["q", *(role for role in modifications.OF_OUTPUT if role in drawn)]
+        made = [self.exact({**drawn, **{role: drawn[role][b:b + 1] for role in of_queries}, "k": k[b:b + 1, :, :length], "v": v[b:b + 1, :, :length]},
+                           causal, scale) for b, length in enumerate(lengths)]
         want = {"o": numpy.concatenate([one[0] for one in made]), "lse": numpy.concatenate([one[1] for one in made])}
         return {"q": q, "k": pools[0], "v": pools[1], **self.table(rows, lengths), **self.modified(drawn)}, want
 

@@ -60,11 +60,12 @@ def _as_many_heads(q, k, v):
     return q, numpy.repeat(k, group, 1), numpy.repeat(v, group, 1)
 
 
-def exact(q, k, v, causal, scale, **modified):
-    """Attention: (o, lse). `causal`: None or a corner. k and v may have fewer heads; a row that sees no key has O 0 and LSE -infinity, without a sink."""
+def exact(q, k, v, causal, scale, *, gate=1.0, residual=0.0, **modified):
+    """Attention: (gate o + residual, lse). `causal`: None or a corner. k and v may have fewer heads; a row that sees no key has o 0 and LSE -infinity,
+    without a sink."""
     q, k, v = _as_many_heads(q, k, v)
     weights, lse = _weights(q, k, causal, scale, **modified)
-    return weights @ v, lse
+    return gate * (weights @ v) + residual, lse
 
 
 def exact_gradients(q, k, v, do, causal, scale, *, softcap=None, **modified):

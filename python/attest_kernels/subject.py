@@ -81,7 +81,7 @@ class Subject:
         self.notes(f"it answered a probe, b{batch} h{heads}/{kv_heads} q{queries} k{keys} d{dim} {mask} {format_name} in {convention.layout}")
         drawn = probes.drawn(batch, heads, kv_heads, queries, keys, dim)
         if has:
-            drawn[has] = modifications.example(has, batch, heads, queries, keys, convention.window_rights() is not None, shared)
+            drawn[has] = modifications.example(has, batch, heads, queries, keys, dim, convention.window_rights() is not None, shared)
         given, want = convention.example(drawn, causal, scale)
         try:
             made = self.answer(convention, format_name, given, {name: one.shape for name, one in want.items()}, causal is not None, scale)
@@ -160,6 +160,7 @@ class Subject:
             "batch_invariant": declared.get("batch_invariant", False),
             "ignores_hidden_nan": declared.get("ignores_hidden_nan", False),
             "rounds_parts": declared.get("rounds_parts", False),
+            "fuses_epilogue": declared.get("fuses_epilogue", False),
             "most": interpreter.most(),
             "library": self.framework.words + interpreter.words(),
         }

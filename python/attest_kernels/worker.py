@@ -8,7 +8,7 @@ JSON on stdin, its answer a line on stdout, {} or {"error": sentence}:
  "tensors": {"q": {"type": "fp16", "at": first byte, "shape": [...]}, ...}, "indices": {...}}
     the operation's tensors by name, contiguous in the shared memory, whose size is now n; outputs are written. `modified` has what the case has, and a
     window that ends at the diagonal is `causal`, too; of a choice of keys it has top_k. Where more hides keys a tensor "mask" of booleans says all of it,
-    and neither `causal` nor a window does. `indices` are lists: query_starts and key_starts where the entries lie packed in [1, H, T, D]
+    and neither `causal` nor a window does. A gate and a residual lie as o does. `indices` are lists: query_starts and key_starts where the entries lie packed in [1, H, T, D]
     (packed.py), and a page table (paged.py). What a request has as "number" its answer has too. It ends with its parent. Without a function among the arguments it is ready first, {"ready": true}; the first request is then
 {"load": FILE.py:FUNCTION, "asked": what a task asks}, and the function is taken as judged.py says."""
 

@@ -143,10 +143,12 @@ Inputs inputs_of(const Safetensors& file, const Problem& problem) {
   return inputs;
 }
 
-Roundings roundings_of(const Problem& problem) {
+Roundings roundings_of(const Problem& problem, bool rounds_before_epilogue) {
   const Accumulation products = usual_products(problem);
   if (problem.operation == &backward_operation) return fused_backward_roundings(problem, products);
-  return fused_precision(problem, products);
+  PrecisionPlan plan = fused_precision(problem, products);
+  plan.rounds_before_epilogue = rounds_before_epilogue;
+  return plan;
 }
 
 /// The first of them, of any output: a NaN is seen wherever it is.
@@ -180,7 +182,8 @@ bool GivenOutputs::are_decided() const {
 }
 
 GivenOutputs judge_given_outputs(const Safetensors& file, const std::string& question,
-                                 std::int64_t rows, std::uint64_t seed) {
+                                 std::int64_t rows, std::uint64_t seed,
+                                 bool rounds_before_epilogue) {
   GivenOutputs given{.problem = problem_of(file, question), .outputs = {}, .answer = {}};
   const Problem& problem = given.problem;
   const Operation& operation = *problem.operation;
@@ -192,7 +195,7 @@ GivenOutputs judge_given_outputs(const Safetensors& file, const std::string& que
         entry == nullptr ? Tensor<float>{} : tensor_of(file, *entry, spec.shape(problem));
   }
   const Inputs inputs = inputs_of(file, problem);
-  const Roundings roundings = roundings_of(problem);
+  const Roundings roundings = roundings_of(problem, rounds_before_epilogue);
   const bool are_all =
       rows == 0 || rows >= problem.rows() || problem.operation != &forward_operation;
   Compared compared{.outputs = {}, .rows = problem.rows()};

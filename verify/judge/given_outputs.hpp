@@ -37,8 +37,10 @@ struct GivenOutputs {
 /// 1, queries, keys], and a `gate` and a `residual` shaped as O is. `question` is the rest of a
 /// problem's text: mask, scale, window, softcap. With `rows` so many rows of the forward pass are
 /// drawn by `seed` where it has more, and compared, besides the first ones that hold a NaN; 0: all.
-/// Throws InvalidInput with one line.
+/// With rounds_before_epilogue O may have been stored before its gate and its residual were
+/// applied, and after each of them. Throws InvalidInput with one line.
 [[nodiscard]] GivenOutputs judge_given_outputs(const Safetensors& file, const std::string& question,
-                                               std::int64_t rows = 0, std::uint64_t seed = 0);
+                                               std::int64_t rows = 0, std::uint64_t seed = 0,
+                                               bool rounds_before_epilogue = false);
 
 }  // namespace attest
