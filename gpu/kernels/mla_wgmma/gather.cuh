@@ -17,7 +17,7 @@ __device__ __forceinline__ unsigned asked_anew(unsigned bits) {
 /// A warp that gathers one part of each tile of a list's keys, `panels` panels, 16 bytes a lane at
 /// a time, to where the copy engine would put it. Rows of a tile past the chunk's end, and of keys
 /// that the query does not see, become zeros; such keys are never read. The list is read two tiles
-/// ahead, since a key's address follows from a page, and the page from the list.
+/// ahead, a page table one, since a key's address follows from a page, and the page from the list.
 ///
 /// A lane copies chunk lane % 8 of rows 4 i + lane / 8. Places of rows 8 apart differ by a
 /// constant, as those of panels do, on both sides: a tile takes 16 addresses of keys and two
@@ -48,6 +48,11 @@ class MlaGatherer {
 
  private:
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  /// Place of a key in K: a row of an entry, or of a page. Not its address yet, which would have to
+  /// wait for the page's number.
+  struct Key {
+    int entry = 0, row = -1;  ///< -1: there is no key, or the mask hides it
+  };
   /// A chunk of a query's list.
   struct List {
     const MlaParameters& p;
@@ -65,23 +70,23 @@ class MlaGatherer {
     __device__ __forceinline__ int item(int place) const {
       return place < work.past_key ? items[p.by_item.quotient(place)] : 0;
     }
-    /// The key at a place, given its item; null where there is none, or the mask hides it.
-    __device__ __forceinline__ const T* key(int item, int place) const {
+    /// The key at a place, given its item.
+    __device__ __forceinline__ Key key(int item, int place) const {
       const auto keys = static_cast<int>(p.a.key_lists.keys);
       const int key = item * keys + p.by_item.remainder(place);
-      if (place >= work.past_key || key >= past_key) return nullptr;
+      if (place >= work.past_key || key >= past_key) return {};
       const DecodeUnit& unit = work.unit;
-      const Strides& strides = p.a.k_strides;
-      std::int64_t offset = 0;
       if (p.a.page_table.page_size > 0) {
         const Divisor& by_page = p.sizes.by_page;
-        offset = strides.offset(p.a.page_table.of(unit.entry)[by_page.quotient(key)], unit.kv_head,
-                                by_page.remainder(key));
-      } else {
-        const bool is_packed = p.a.key_starts != nullptr;
-        offset = strides.offset(is_packed ? 0 : unit.entry, unit.kv_head,
-                                is_packed ? unit.of.k_start + key : key);
+        return {p.a.page_table.of(unit.entry)[by_page.quotient(key)], by_page.remainder(key)};
       }
+      if (p.a.key_starts != nullptr) return {0, unit.of.k_start + key};
+      return {unit.entry, key};
+    }
+    /// Where a key lies; of none, an address that is not read.
+    __device__ __forceinline__ const T* address(const Key& key) const {
+      const std::int64_t offset =
+          key.row < 0 ? 0 : p.a.k_strides.offset(key.entry, work.unit.kv_head, key.row);
       return static_cast<const T*>(p.a.k) + offset;
     }
   };
@@ -95,7 +100,7 @@ class MlaGatherer {
       return work.first_key + tile * Shape::tile_keys + 32 * half + lane();
     };
     int items[halves];
-    const T* keys[halves];
+    Key keys[halves];
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
       keys[h] = list.key(list.item(place(0, h)), place(0, h));
@@ -103,20 +108,20 @@ class MlaGatherer {
     }
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
-      const T* later[halves];
+      Key later[halves];
 #pragma unroll
       for (int h = 0; h < halves; ++h) {
         later[h] = list.key(items[h], place(tile + 1, h));
         items[h] = list.item(place(tile + 2, h));
       }
-      gather(keys, tile % 2, tile % 2 == 0 ? loaded[0]++ : loaded[1]++);
+      gather(list, keys, tile % 2, tile % 2 == 0 ? loaded[0]++ : loaded[1]++);
 #pragma unroll
       for (int h = 0; h < halves; ++h) keys[h] = later[h];
     }
   }
 
   /// Gathers a stage's `n`th tile; lanes bring their keys.
-  __device__ __forceinline__ void gather(const T* const (&keys)[halves], int stage,
+  __device__ __forceinline__ void gather(const List& list, const Key (&keys)[halves], int stage,
                                          unsigned n) const {
     constexpr int copies = Shape::tile_keys / 4;  // of a panel
     const int first_panel = Shape::first_panel(part_), chunk = lane() % 8;
@@ -124,10 +129,9 @@ class MlaGatherer {
     const T* from[copies];
 #pragma unroll
     for (int h = 0; h < halves; ++h) {
-      seen[h] = __ballot_sync(0xffffffffU, keys[h] != nullptr);
-      // Of a key that is not there nothing is read.
-      const auto bits = static_cast<unsigned long long>(
-          reinterpret_cast<std::uintptr_t>(keys[h] != nullptr ? keys[h] : p_.a.k));
+      seen[h] = __ballot_sync(0xffffffffU, keys[h].row >= 0);
+      const auto bits =
+          static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(list.address(keys[h])));
 #pragma unroll
       for (int i = 0; i < copies / halves; ++i) {
         from[h * copies / halves + i] = reinterpret_cast<const T*>(static_cast<std::uintptr_t>(
