@@ -56,7 +56,8 @@ def context_parallel_cudnn(q, k, v, causal, scale):
     return attention(q, k, v, causal, scale, "CUDNN_ATTENTION")
 
 
-@takes(types=["fp32", "fp16", "bf16"])
+# Its LSE is padded to a multiple of 32.
+@takes(types=["fp32", "fp16", "bf16"], query_len_multiple=32 * ranks.MULTIPLE, key_len_multiple=32 * ranks.MULTIPLE)
 def context_parallel_efficient(q, k, v, causal, scale):
     return attention(q, k, v, causal, scale, "EFFICIENT_ATTENTION")
 
