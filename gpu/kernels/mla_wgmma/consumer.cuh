@@ -248,8 +248,7 @@ class MlaConsumer {
     }
     return rescales;
   }
-  /// Of a list, whose rows all see the same keys: hides the others of the tile that was scored
-  /// last.
+  /// Hides the keys of the tile that was scored last which a list's rows, all alike, do not see.
   __device__ __forceinline__ void hide_unseen() {
     const uint2 seen = shared_.seen(own, scored_ - 1);
     if ((seen.x & seen.y) == 0xffffffffU) return;

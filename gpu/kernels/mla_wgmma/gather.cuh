@@ -83,7 +83,7 @@ class MlaGatherer {
       if (p.a.key_starts != nullptr) return {0, unit.of.k_start + key};
       return {unit.entry, key};
     }
-    /// Where a key lies; of none, an address that is not read.
+    /// Address of a key; of none, one that is not read.
     __device__ __forceinline__ const T* address(const Key& key) const {
       const std::int64_t offset =
           key.row < 0 ? 0 : p.a.k_strides.offset(key.entry, work.unit.kv_head, key.row);

@@ -47,7 +47,7 @@ struct MlaListedQuery {
     chunk_keys = sizes.keys_of_chunk(places);
     chunks = max(1, (places + chunk_keys - 1) / chunk_keys);
   }
-  /// What places it in tensors and among partial results.
+  /// Unit that places it in tensors and among partial results.
   __device__ DecodeUnit unit(int kv_head) const {
     DecodeUnit unit;
     unit.entry = entry;

@@ -92,7 +92,7 @@ struct MlaShared {
                                        static_cast<int>(n % 2) * Shape::work_bytes);
   }
 
-  /// Of a list: which keys of the stage's `n`th tile are seen, a bit each.
+  /// Bits of the keys that are seen of the stage's `n`th tile, with lists.
   __device__ uint2& seen(int stage, unsigned n) const {
     return reinterpret_cast<uint2*>(first + Shape::seen_at)[2 * stage + static_cast<int>(n % 2)];
   }
