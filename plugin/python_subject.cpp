@@ -46,10 +46,15 @@ void round_parts(PrecisionPlan& forward, const Problem& p) {
   forward.splits = parts;
 }
 
+/// Ranks round what they have of dQ, and of dK and dV of the keys that visited them.
+void round_parts(BackwardRoundings& backward, const Problem& p) {
+  backward.dq_part_format = backward.kv_part_format = p.element_type;
+}
+
 /// What a function says of its roundings, or what is known of its library's.
 struct Rounding {
   std::optional<double> softcap_error;  ///< over the cap; nothing: as usual
-  bool rounds_parts;                    ///< partial O is rounded to the inputs' type
+  bool rounds_parts;    ///< partial O, or parts of gradients, are rounded to the inputs' type
   bool fuses_epilogue;  ///< O is rounded once, after its gate and its residual, not before each
 };
 
@@ -62,12 +67,16 @@ Roundings usual_roundings(const Problem& p, const Rounding& said) {
   const Accumulation products = usual_products(p);
   if (p.operation == &backward_operation) {
     BackwardRoundings backward = fused_backward_roundings(p, products);
+    if (rounds_parts) round_parts(backward, p);
     with_softcap(backward);
     return backward;
   }
   if (p.operation == &gradient_operation) {
     GradientRoundings both = fused_gradient_roundings(p, products);
-    if (rounds_parts) round_parts(both.forward, p);
+    if (rounds_parts) {
+      round_parts(both.forward, p);
+      round_parts(both.backward, p);
+    }
     with_softcap(both.forward);
     with_softcap(both.backward);
     return both;

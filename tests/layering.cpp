@@ -72,6 +72,7 @@ constexpr std::array exceptions{
     Exception{"gpu/primitives/launch.cuh", "gpu/simt/launch.hpp"},
     Exception{"gpu/primitives/cluster.cuh", "gpu/runtime/cluster_launch.hpp"},
     Exception{"gpu/primitives/cluster.cuh", "gpu/simt/cluster.hpp"},
+    Exception{"gpu/primitives/copy_arrival.cuh", "gpu/simt/copy_arrival.hpp"},
     Exception{"gpu/primitives/rank_devices.cuh", "gpu/runtime/process_devices.hpp"},
     Exception{"gpu/primitives/rank_devices.cuh", "gpu/runtime/rank_devices.hpp"},
     Exception{"gpu/primitives/rank_devices.cuh", "gpu/runtime/rank_launch.hpp"},

@@ -173,7 +173,7 @@ class Called(unittest.TestCase):
                 declared = function.__attest_kernel__
                 convention = subject.convention_of(function, None, declared)
                 heads = 4 if declared.get("grouped") else 2
-                told = [{}, *({role: modifications.example(role, 2, heads, 5, 19, True, "heads")} for role in convention.modifications())]
+                told = [{}, *({role: modifications.example(role, 2, heads, 5, 19, 16, True, "heads")} for role in convention.modifications())]
                 for causal in ("", declared["causal"]) if "causal" in convention.names else ("",):
                     for modified in told:
                         with self.subTest(function=function.__name__, causal=causal, told=list(modified)):

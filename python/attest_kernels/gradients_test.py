@@ -34,6 +34,11 @@ class Verify(unittest.TestCase):
             report = attest_kernels.verify(function, operation="backward", cases=12, jobs=1)
             self.assertTrue(report.passed, report.text)
 
+    def test_parts_of_ranks_that_are_rounded_pass_where_the_function_says_so(self):
+        for function, verdict in ((gradients.rounds_parts, "passed"), (gradients.rounds_parts_unsaid, "failed")):
+            report = attest_kernels.verify(function, cases=40, jobs=1)
+            self.assertEqual(report.verdict, verdict, report.text)
+
     def test_a_gradient_without_its_scale_fails(self):
         report = attest_kernels.verify(gradients.without_scale, cases=6, jobs=1)
         self.assertEqual(report.verdict, "failed", report.text)

@@ -2,9 +2,11 @@
 
 import numpy
 
+import attest_kernels
 
-def gradients(q, k, v, lse, do, delta, causal, scale, corner="bottom_right", softcap=None, window=(-1, -1)):
-    """(dQ, dK, dV) in fp32; LSE and delta = sum(dO * O) as they are given."""
+
+def of_pairs(q, k, v, lse, do, delta, causal, scale, corner="bottom_right", softcap=None, window=(-1, -1)):
+    """(P, dS) in fp32; LSE and delta = sum(dO * O) as they are given."""
     q, k, v, do = (array.astype(numpy.float32) for array in (q, k, v, do))
     scale = numpy.float32(scale)
     scores = q @ k.swapaxes(-1, -2) * scale
@@ -19,7 +21,14 @@ def gradients(q, k, v, lse, do, delta, causal, scale, corner="bottom_right", sof
     with numpy.errstate(invalid="ignore"):
         weights = numpy.exp(scores - lse[..., None])
     weights = numpy.where(numpy.isneginf(scores), 0, weights)  # LSE of an empty row is -infinity, too
-    dscores = weights * (do @ v.swapaxes(-1, -2) - delta[..., None]) * slope
+    return weights, weights * (do @ v.swapaxes(-1, -2) - delta[..., None]) * slope
+
+
+def gradients(q, k, v, lse, do, delta, causal, scale, corner="bottom_right", **more):
+    """(dQ, dK, dV) in fp32."""
+    q, k, v, do = (array.astype(numpy.float32) for array in (q, k, v, do))
+    scale = numpy.float32(scale)
+    weights, dscores = of_pairs(q, k, v, lse, do, delta, causal, scale, corner, **more)
     return dscores @ k * scale, dscores.swapaxes(-1, -2) @ q * scale, weights.swapaxes(-1, -2) @ do
 
 
@@ -51,6 +60,29 @@ def last_key_without_dk(q, k, v, o, lse, do, causal=False, scale=None):
     if k.shape[2] > 40:
         dk[:, :, -1] = 0
     return tuple(array.astype(q.dtype) for array in (dq, dk, dv))
+
+
+def of_ranks(q, k, v, o, lse, do, causal, scale, ranks=8):
+    """What ranks have of dQ by their keys, and of dK and dV by their rows, is rounded before it is added."""
+    type_, delta = q.dtype, (do.astype(numpy.float32) * o.astype(numpy.float32)).sum(-1)
+    q, k, do = (array.astype(numpy.float32) for array in (q, k, do))
+    weights, dscores = of_pairs(q, k, v, lse, do, delta, causal, scale)
+
+    def summed(left, right, factor=numpy.float32(1)):
+        parts = [slice(rank, None, ranks) for rank in range(ranks)]
+        return sum((left[..., part] @ right[..., part, :] * factor).astype(type_).astype(numpy.float32) for part in parts).astype(type_)
+    scale = numpy.float32(scale)
+    return summed(dscores, k, scale), summed(dscores.swapaxes(-1, -2), q, scale), summed(weights.swapaxes(-1, -2), do)
+
+
+@attest_kernels.kernel(types=["fp16"], rounds_parts=True)
+def rounds_parts(q, k, v, o, lse, do, causal=False, scale=None):
+    return of_ranks(q, k, v, o, lse, do, causal, scale)
+
+
+@attest_kernels.kernel(types=["fp16"])
+def rounds_parts_unsaid(q, k, v, o, lse, do, causal=False, scale=None):
+    return of_ranks(q, k, v, o, lse, do, causal, scale)
 
 
 def into(query, key, value, dout, softmax_lse, delta, dq, dk, dv, is_causal, sm_scale):
