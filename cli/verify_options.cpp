@@ -130,7 +130,7 @@ void add_verify_options(CLI::App& command, VerifyOptions& options) {
       ->group(how_many);
   command
       .add_flag("--no-regressions", options.without_regressions,
-                "do not replay the counterexamples of the past first")
+                "do not replay the counterexamples of the past")
       ->group(how_many);
 
   const std::string isolation = "Worker processes";

@@ -39,6 +39,7 @@ constexpr char of_operation = '@';
 /// Ranks of a ring have a part each, of few keys, too, which fused_precision() takes for one part:
 /// as many parts as keys are more than they merge.
 void round_parts(PrecisionPlan& forward, const Problem& p) {
+  if (p.element_type == ElementType::fp32) return;  // nothing is rounded
   constexpr std::int64_t few_keys = 16;
   const std::int64_t parts = std::max(forward.splits, std::min(p.key_len, few_keys));
   forward.partial_format = p.element_type;

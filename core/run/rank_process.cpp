@@ -79,9 +79,15 @@ std::string RankChannel::next_task() {
   if (kind != "task") {
     throw MachineError(fmt::format("rank {} was sent a '{}' where a task belongs", rank_, kind));
   }
-  auto [ranks, text] = first_number(rest);
+  const auto [number, group] = first_number(rest);
+  auto [ranks, text] = first_number(group);
+  task_ = number;
   ranks_ = ranks;
   return std::move(text);
+}
+
+void RankChannel::answer(std::string_view text) {
+  send("answer", fmt::format("{} {}", task_, text));
 }
 
 std::string RankChannel::hear(std::int64_t rank) {

@@ -41,7 +41,8 @@ class RankChannel {
   /// Waits until all ranks of the group have come here.
   void meet();
 
-  void answer(std::string_view text) { send("answer", text); }
+  /// Answers the task that was received last.
+  void answer(std::string_view text);
   /// The answer of a rank that has none: what went wrong, a sentence of the kernel's or the
   /// machine's.
   void fail_as_kernel(std::string_view words) { send("kernel_error", words); }
@@ -53,7 +54,7 @@ class RankChannel {
   [[nodiscard]] std::pair<std::string, std::string> receive();
 
   OwnedFd socket_;
-  std::int64_t rank_ = 0, ranks_ = 0;
+  std::int64_t rank_ = 0, task_ = 0, ranks_ = 0;
   std::string unread_;
   std::map<std::int64_t, std::deque<std::string>> heard_;  ///< and not yet asked for
 };

@@ -71,10 +71,11 @@ void RankProcesses::start(std::int64_t ranks) {
 std::vector<std::string> RankProcesses::ask_started(std::int64_t ranks, std::string_view task) {
   const auto count = static_cast<std::size_t>(ranks);
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds_);
+  ++task_;
   for (std::size_t rank = 0; rank < count; ++rank) {
     ranks_[rank].has_answered = false;
     // Failing to send means that it died since its last answer; reading finds out how.
-    (void)ranks_[rank].process.send_line(fmt::format("task {} {}", ranks, task));
+    (void)ranks_[rank].process.send_line(fmt::format("task {} {} {}", task_, ranks, task));
   }
   while (true) {
     std::vector<pollfd> polled;
@@ -132,8 +133,9 @@ void RankProcesses::take_line(const std::string& line, std::size_t rank, std::si
       throw KernelError(fmt::format("{} does not read what others tell it{}", name_of(other, ranks),
                                     while_at(other)));
     }
-  } else if (kind == "answer" && !ranks_[rank].has_answered) {
-    ranks_[rank].answer = text;
+  } else if (const std::string number = std::to_string(task_) + ' ';
+             kind == "answer" && text.starts_with(number) && !ranks_[rank].has_answered) {
+    ranks_[rank].answer = text.substr(number.size());
     ranks_[rank].has_answered = true;
   } else if (kind == "kernel_error") {
     throw KernelError(fmt::format("{}: {}{}", name_of(rank, ranks), text, while_at(rank)));

@@ -43,6 +43,7 @@ class RankProcesses {
 
   Start start_;
   double seconds_;
+  std::int64_t task_ = 0;  ///< number of the last one: answers to one before it are none
   std::vector<Rank> ranks_;
 };
 

@@ -134,6 +134,7 @@ RankVisit::RankVisit(const std::string& task, RankChannel& channel)
   move_tensors(arguments_, [&](const void* place) -> void* {
     return callers_.front().data() + (reinterpret_cast<std::uintptr_t>(place) - 1);
   });
+  place_.device.poison_scratch();  // as the judge does with its own before every launch
 }
 
 std::string RankVisit::answer(double ms) {

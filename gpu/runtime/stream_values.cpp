@@ -18,6 +18,16 @@ void check_value_operation(CUresult result, const char* call) {
   check_driver(result, call);
 }
 
+/// Writes of another GPU that came before the value are to be seen behind it, too.
+unsigned conditions_of_wait() {
+  int gpu = 0, can_flush = 0;
+  ATTEST_CUDA_CHECK(cudaGetDevice(&gpu));
+  ATTEST_CUDA_CHECK(cudaDeviceGetAttribute(&can_flush, cudaDevAttrCanFlushRemoteWrites, gpu));
+  unsigned conditions = CU_STREAM_WAIT_VALUE_GEQ;
+  if (can_flush != 0) conditions |= CU_STREAM_WAIT_VALUE_FLUSH;
+  return conditions;
+}
+
 }  // namespace
 
 void write_value(cudaStream_t stream, std::uint32_t* at, std::uint32_t value) {
@@ -32,7 +42,7 @@ void wait_for_value(cudaStream_t stream, const std::uint32_t* at, std::uint32_t 
   static const auto wait =
       driver_function<PFN_cuStreamWaitValue32_v11070>("cuStreamWaitValue32", interface_version);
   check_value_operation(
-      wait(stream, reinterpret_cast<CUdeviceptr>(at), value, CU_STREAM_WAIT_VALUE_GEQ),
+      wait(stream, reinterpret_cast<CUdeviceptr>(at), value, conditions_of_wait()),
       "cuStreamWaitValue32");
 }
 

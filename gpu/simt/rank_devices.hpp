@@ -91,7 +91,7 @@ class RankDevices {
   /// Throws KernelError where a rank waits for what it is not told: ranks in processes of their own
   /// would wait for ever.
   void wait(std::int64_t rank, Queue queue_of_it, Mark mark) {
-    if (!marks_[mark].is_told(rank)) {
+    if (mark >= marks_.size() || !marks_[mark].is_told(rank)) {
       throw KernelError("rank " + std::to_string(rank) +
                         " waits for what another rank does not announce to it");
     }

@@ -162,8 +162,8 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home, Devices>, Devi
       if (m.steps[s].launches.empty()) continue;
       std::byte* dq = Base::has_visitors(m, s) ? nullptr : of_own_keys;
       if (dq == nullptr) {
-        dq = this->memory_of(m).add("partial dQ",
-                                    bytes_of(this->query_heads() * m.queries * this->k_columns()));
+        dq = this->add_rows(m, "partial dQ",
+                            bytes_of(this->query_heads() * m.queries * this->k_columns()));
       }
       if (!Base::has_visitors(m, s)) of_own_keys = dq;
       for (const RingLaunch& launch : m.steps[s].launches) {
@@ -211,10 +211,10 @@ class BackwardRanks : public RingRanks<home, BackwardMember<home, Devices>, Devi
     Member& owner = members_[static_cast<std::size_t>(owner_rank)];
     const auto add = [&](Member& to, std::size_t page_bytes) {
       return std::pair(
-          this->memory_of(to).add(
-              "partial dK", bytes_of(this->kv_heads() * rows * this->k_columns()), page_bytes),
-          this->memory_of(to).add(
-              "partial dV", bytes_of(this->kv_heads() * rows * this->v_columns()), page_bytes));
+          this->add_rows(to, "partial dK", bytes_of(this->kv_heads() * rows * this->k_columns()),
+                         page_bytes),
+          this->add_rows(to, "partial dV", bytes_of(this->kv_heads() * rows * this->v_columns()),
+                         page_bytes));
     };
     SentGradients made{.rows = rows};
     std::tie(made.dk, made.dv) = add(m, 1);

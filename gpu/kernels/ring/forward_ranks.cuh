@@ -110,8 +110,8 @@ class ForwardRanks : public RingRanks<home, ForwardMember<home, Devices>, Device
     for (std::size_t s = 0; s < m.steps.size(); ++s) {
       m.launches.emplace_back();
       if (m.steps[s].launches.empty()) continue;
-      std::byte* const o = this->memory_of(m).add(
-          "partial O", bytes_of(this->query_heads() * m.queries * this->v_columns()));
+      std::byte* const o = this->add_rows(
+          m, "partial O", bytes_of(this->query_heads() * m.queries * this->v_columns()));
       for (const RingLaunch& launch : m.steps[s].launches) {
         m.launches.back().push_back(arguments(m, launch, this->keys_of(m, s), o));
       }
@@ -129,8 +129,8 @@ class ForwardRanks : public RingRanks<home, ForwardMember<home, Devices>, Device
     a.k = keys.k;
     a.v = keys.v;
     a.o = o + bytes_of(launch.first_query * this->v_columns());
-    a.lse = reinterpret_cast<float*>(this->memory_of(m).add(
-        "partial LSE", bytes_of(this->query_heads() * launch.queries, sizeof(float))));
+    a.lse = reinterpret_cast<float*>(this->add_rows(
+        m, "partial LSE", bytes_of(this->query_heads() * launch.queries, sizeof(float))));
     a.q_strides = strides(problem().query_heads, m.queries, this->k_columns());
     a.k_strides = strides(problem().kv_heads, keys.rows, this->k_columns());
     a.v_strides = strides(problem().kv_heads, keys.rows, this->v_columns());

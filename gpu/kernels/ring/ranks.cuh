@@ -211,10 +211,10 @@ class RingRanks {
     return {heads * rows * columns, rows * columns, columns};
   }
 
-  [[nodiscard]] RingKeys add_keys(RingMemory<home>& memory, std::int64_t rows,
-                                  const std::string& whose, std::size_t page_bytes = 1) const {
-    return {.k = memory.add(whose + "K", bytes_of(kv_heads() * rows * k_columns()), page_bytes),
-            .v = memory.add(whose + "V", bytes_of(kv_heads() * rows * v_columns()), page_bytes),
+  [[nodiscard]] RingKeys add_keys(Member& m, std::int64_t rows, const std::string& whose,
+                                  std::size_t page_bytes = 1) {
+    return {.k = add_rows(m, whose + "K", bytes_of(kv_heads() * rows * k_columns()), page_bytes),
+            .v = add_rows(m, whose + "V", bytes_of(kv_heads() * rows * v_columns()), page_bytes),
             .rows = rows};
   }
   /// Memory of a rank, to add to: its GPU is the thread's current one.
@@ -222,9 +222,11 @@ class RingRanks {
     if (devices_.has(m.rank)) (void)devices_.of(m.rank);
     return m.memory;
   }
-  /// Memory of a rank's rows, which are written by launches and by nothing before.
-  [[nodiscard]] std::byte* add_rows(Member& m, const std::string& name, std::size_t bytes) {
-    std::byte* const rows = memory_of(m).add(name, bytes);
+  /// Memory of a rank's rows, which launches and copies write: it holds NaN until then, and not
+  /// what the launch before it left there, or a wait that is missing would not show.
+  [[nodiscard]] std::byte* add_rows(Member& m, const std::string& name, std::size_t bytes,
+                                    std::size_t page_bytes = 1) {
+    std::byte* const rows = memory_of(m).add(name, bytes, page_bytes);
     devices_.poison(m.rank, rows, bytes);
     return rows;
   }
@@ -260,14 +262,14 @@ class RingRanks {
     m.steps = form_.steps_of(problem(), plan_, rank);
     m.queries = tokens_in(m.query_pieces);
     m.q = memory_of(m).add("Q", bytes_of(query_heads() * m.queries * k_columns()));
-    m.own = add_keys(m.memory, tokens_in(m.key_pieces), "", Devices::shared_page_bytes);
+    m.own = add_keys(m, tokens_in(m.key_pieces), "", Devices::shared_page_bytes);
     m.own.k = devices_.shared(rank, m.own.k);
     m.own.v = devices_.shared(rank, m.own.v);
     std::int64_t most = 0;
     for (std::size_t step = 0; step < m.steps.size(); ++step) {
       if (has_visitors(m, step)) most = std::max(most, m.steps[step].keys);
     }
-    for (RingKeys& keys : m.visiting) keys = add_keys(m.memory, most, "visiting ");
+    for (RingKeys& keys : m.visiting) keys = add_keys(m, most, "visiting ");
     m.fetched.resize(m.steps.size());
     return m;
   }
