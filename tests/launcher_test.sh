@@ -318,7 +318,7 @@ run test -E --quick
 check "a value is a value" called "-E --quick"
 
 run test -R core
-check "test runs CTest with the arguments" called "ctest --preset release --parallel 2 -R core"
+check "test runs CTest with the arguments" called "ctest --preset release --parallel 3 -R core"
 check "a part of the suite leaves no report" not_called "--output-junit"
 check "test builds everything" not_called "--target"
 check "test passes" is "$status" 0

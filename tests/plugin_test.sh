@@ -239,11 +239,11 @@ isolated() {  # plugin, verdict, what the line says, more arguments of verify an
 isolated crash_in_run crashed "while the kernel ran"
 isolated abort_in_run crashed "while the kernel ran"
 isolated exit_in_run crashed "called exit(0)"
-isolated hang_in_run timed_out "gave no answer within" --timeout 4s
+isolated hang_in_run timed_out "gave no answer within" --timeout 2s
 isolated eat_memory_in_run crashed "more than the limit of 1.5 GiB" --memory-limit 1536MiB
 isolated write_input_in_run crashed "it wrote to Q, which is an input"
 isolated crash_in_later_unsupported crashed "while the kernel was asked whether it can run the case: unsupported()"
-isolated hang_in_later_unsupported timed_out "gave no answer within" --timeout 4s
+isolated hang_in_later_unsupported timed_out "gave no answer within" --timeout 2s
 isolated wrong_later_refinement failed "precision field 'division_error' is -1; allowed: 0 to 1"
 
 verify "$plugins/crash_on_load.so"
