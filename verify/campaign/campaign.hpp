@@ -45,9 +45,9 @@ struct CampaignOptions {
   GeneratorOptions generator{};
   LawSelection laws{};
   ShrinkBudget shrink{};
-  /// Judged first, under a time limit by turns with drawn cases, with every law, on all kernels that
-  /// support them; not on negative controls and mutants, which random cases must kill. The corpus
-  /// case j of n has index j - n.
+  /// Judged first, under a time limit by turns with drawn cases, with every law, on all kernels
+  /// that support them; not on negative controls and mutants, which random cases must kill. The
+  /// corpus case j of n has index j - n.
   std::vector<Regression> regressions{};
   /// Failures that are one of these are counted apart and cost no verdict, and their kernel gets
   /// all other cases too. Empty: every failure is one.
@@ -74,8 +74,8 @@ struct CampaignOptions {
 /// Cases of a kernel in the shard of the options.
 [[nodiscard]] std::int64_t cases_of_shard(const KernelInfo& kernel, const CampaignOptions& options);
 
-/// Tasks of a kernel in its shard, by their turn: the corpus, then the cases that are drawn; under a
-/// time limit these two alternate.
+/// Tasks of a kernel in its shard, by their turn: the corpus, then the cases that are drawn; under
+/// a time limit these two alternate.
 struct Tasks {
   std::int64_t begin = 0, end = 0;
 };
