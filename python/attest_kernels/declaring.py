@@ -45,7 +45,8 @@ def kernel(function=None, *, operation=None, types=None, masks=None, head_dims=N
     grouped: fewer heads of K and V. query_len_multiple, key_len_multiple: lengths that it takes. empty_rows: False where a row that sees no key is
     not its business, nor is then a bias or a mask, which may hide them all. positive_scale: True where a scale of 0, below 0 or subnormal is not.
     deterministic: two calls give the same bits. batch_invariant: a request has its bits in any batch. ignores_hidden_nan: a NaN in a key or value
-    that a row does not see stays out of it. rounds_parts: it merges partial O that were rounded to the type of its inputs, as ranks of a ring do.
+    that a row does not see stays out of it. rounds_parts: it merges partial O, or adds parts of gradients, that were rounded to the type of its
+    inputs, as ranks of a ring do.
     fuses_epilogue: O is rounded once, after its gate and its residual; else before them, and after each, as steps do that store it."""
     declared = {"query_len_multiple": size("query_len_multiple", query_len_multiple), "key_len_multiple": size("key_len_multiple", key_len_multiple),
                 "empty_rows": bool(empty_rows), "positive_scale": bool(positive_scale), "deterministic": bool(deterministic),
