@@ -5,8 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "core/attention/backward_roundings.hpp"
 #include "core/attention/merge_roundings.hpp"
+#include "core/attention/select_roundings.hpp"
+#include "core/operations/backward.hpp"
 #include "core/operations/combine.hpp"
+#include "core/operations/select.hpp"
 #include "core/run/kernel.hpp"
 #include "fuzz/contract.hpp"
 #include "fuzz/targets.hpp"
@@ -197,6 +201,17 @@ void check_kernel(const KernelInfo& kernel) {
       const Roundings roundings = kernel.precision(problem, plan);
       if (kernel.operation == &combine_operation) {
         check_errors(roundings.as<MergeRoundings>());
+        continue;
+      }
+      if (kernel.operation == &backward_operation) {
+        const auto& how = roundings.as<BackwardRoundings>();
+        require(how.delta_chain >= 1 && how.dq_chain >= 1 && how.dq_parts >= 1 &&
+                    how.kv_chain >= 1 && how.kv_tiles >= 1 && how.kv_parts >= 1,
+                "counts are positive");
+        continue;
+      }
+      if (kernel.operation == &select_operation) {
+        (void)roundings.as<SelectRoundings>();
         continue;
       }
       const auto& precision = roundings.as<PrecisionPlan>();
