@@ -177,12 +177,6 @@ bool is_modelled(const PrecisionPlan& precision, const Problem& problem) {
   if (precision.weight_format == ElementType::fp32 && has_unknown_order(precision, problem)) {
     return false;
   }
-  // What a part's LSE errs by is the part's own, but the model has one number for a row: where the
-  // parts of a row cancel and nothing coarser hides it, right kernels are off by more.
-  if (precision.weight_format == ElementType::fp32 && precision.splits > 1 &&
-      precision.merge == Merge::lse_pairs) {
-    return false;
-  }
   return precision.splits <= 1 || precision.partial_format == ElementType::fp32;
 }
 
