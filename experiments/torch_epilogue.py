@@ -5,25 +5,13 @@ medians in ms.
 """
 
 import json
-import statistics
 
 import torch
 
-ROUNDS, IN_A_ROW = 15, 20
+from torch_timing import median_ms
+
+IN_A_ROW = 20
 SHAPES = [(16384 // length, 2048 // head_dim, length, head_dim) for length in (512, 2048, 8192) for head_dim in (64, 128)]  # entries, heads, queries, columns
-
-
-def median_ms(work):
-    times = []
-    for _ in range(ROUNDS + 3):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        for _ in range(IN_A_ROW):
-            work()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) / IN_A_ROW)
-    return statistics.median(times[3:])
 
 
 def main():
@@ -31,8 +19,8 @@ def main():
     for shape in SHAPES:
         o, gate, residual = (torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(3))
         to = torch.empty_like(o)
-        found.append({"shape": shape, "gate_ms": median_ms(lambda: torch.mul(o, gate, out=to)), "residual_ms": median_ms(lambda: torch.add(o, residual, out=to)),
-                      "both_ms": median_ms(lambda: torch.addcmul(residual, o, gate, out=to)), "torch": torch.__version__, "device": torch.cuda.get_device_name()})
+        found.append({"shape": shape, "gate_ms": median_ms(lambda: torch.mul(o, gate, out=to), IN_A_ROW), "residual_ms": median_ms(lambda: torch.add(o, residual, out=to), IN_A_ROW),
+                      "both_ms": median_ms(lambda: torch.addcmul(residual, o, gate, out=to), IN_A_ROW), "torch": torch.__version__, "device": torch.cuda.get_device_name()})
     print(json.dumps(found, indent=1))
 
 

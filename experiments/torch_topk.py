@@ -4,11 +4,12 @@
 """
 
 import json
-import statistics
 
 import torch
 
-HEADS, COLUMNS, TOP_K, ROUNDS = 64, 128, 2048, 15
+from torch_timing import median_ms
+
+HEADS, COLUMNS, TOP_K = 64, 128, 2048
 SHAPES = [(64, 1, 8192), (64, 1, 32768), (64, 1, 131072), (1, 1024, 8192), (1, 1024, 32768)]  # entries, queries, keys
 
 
@@ -21,18 +22,6 @@ def scores_of(q, k, weights):
     for head in range(HEADS):
         scores += weights[:, head, :, None] * torch.relu(q[:, head] @ k.transpose(1, 2))
     return scores
-
-
-def median_ms(work):
-    times = []
-    for _ in range(ROUNDS + 3):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return statistics.median(times[3:])
 
 
 def main():

@@ -52,7 +52,7 @@ void round_parts(BackwardRoundings& backward, const Problem& p) {
   backward.dq_part_format = backward.kv_part_format = p.element_type;
 }
 
-/// What a function says of its roundings, or what is known of its library's.
+/// Roundings that a function states, or that are known of its library.
 struct Rounding {
   std::optional<double> softcap_error;  ///< over the cap; nothing: as usual
   bool rounds_parts;    ///< partial O, or parts of gradients, are rounded to the inputs' type

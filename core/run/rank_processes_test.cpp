@@ -33,7 +33,7 @@ RankProcesses shells(const std::string& script, double seconds = long_enough) {
   return RankProcesses({.program = "/bin/sh", .arguments = {"sh", "-c", life, "rank"}}, seconds);
 }
 
-/// What a task is refused with.
+/// Message of the error that a task ends with.
 template <typename Error = KernelError>
 std::string error_of(RankProcesses& ranks, std::int64_t count) {
   try {

@@ -7,19 +7,15 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/base/fnv1a.hpp"
+#include "core/base/hex.hpp"
 
 namespace attest {
 namespace {
-
-std::string hex(const unsigned char* bytes, std::size_t count) {
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
-}
 
 std::size_t padded(std::size_t size) {
   return (size + 3) / 4 * 4;
@@ -39,7 +35,7 @@ int read_notes(dl_phdr_info* object, std::size_t /*size*/, void* result) {
       const unsigned char* const value = name + padded(note.n_namesz);
       if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
           std::memcmp(name, "GNU", 4) == 0) {
-        *static_cast<std::string*>(result) = hex(value, note.n_descsz);
+        *static_cast<std::string*>(result) = to_hex(std::as_bytes(std::span(value, note.n_descsz)));
         return 1;
       }
       at = value + padded(note.n_descsz);

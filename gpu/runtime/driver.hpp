@@ -19,8 +19,8 @@ template <typename Function>
   ATTEST_CUDA_CHECK(
       cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &found));
   if (found != cudaDriverEntryPointSuccess || entry == nullptr) {
-    throw MachineError(fmt::format("the CUDA driver has no {}; needed: a driver for CUDA {}", name,
-                                   version / 1000));
+    throw MachineError(fmt::format(
+        "the CUDA driver has no {}; needed: a driver for CUDA {} or later", name, version / 1000));
   }
   return reinterpret_cast<Function>(entry);
 }

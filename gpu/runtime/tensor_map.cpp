@@ -8,26 +8,16 @@
 #include <cstddef>
 
 #include "core/base/error.hpp"
-#include "gpu/runtime/cuda_error.hpp"
 #include "gpu/runtime/device_info.hpp"
+#include "gpu/runtime/driver.hpp"
 
 namespace attest {
 namespace {
 
-/// cuTensorMapEncodeTiled, from the driver at run time, so that nothing links to it and the program
-/// starts without one.
+/// cuTensorMapEncodeTiled of the driver.
 PFN_cuTensorMapEncodeTiled_v12000 encoder() {
-  static const PFN_cuTensorMapEncodeTiled_v12000 encode = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    ATTEST_CUDA_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000,
-                                                       cudaEnableDefault, &found));
-    if (found != cudaDriverEntryPointSuccess || entry == nullptr) {
-      throw MachineError(
-          "the CUDA driver has no cuTensorMapEncodeTiled; needed: a driver for CUDA 12 or later");
-    }
-    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
-  }();
+  static const auto encode =
+      driver_function<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled", 12000);
   return encode;
 }
 

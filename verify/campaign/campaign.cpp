@@ -26,8 +26,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t certify_every = 4;
 constexpr auto checkpoint_every = std::chrono::seconds(2);
 
-/// State shared by the threads. Turn t is turn t / kernels of kernel t % kernels: a time limit cuts
-/// all kernels alike. The tasks of a kernel are the corpus and then the drawn cases of this shard.
+/// State shared by the threads. Turn t of all is turn t / kernels of kernel t % kernels: a time
+/// limit cuts all kernels alike. The tasks of a kernel are the corpus and then the drawn cases of
+/// this shard.
 class Campaign {
  public:
   Campaign(const std::vector<const KernelInfo*>& kernels, const CampaignOptions& options)

@@ -94,7 +94,7 @@ std::vector<std::optional<double>> values_of(Run& run) {
   }
   const Case& c = run.the_case();
   const bool has_o =
-      is_modelled(run.kernel().precision(c.problem, c.plan).as<PrecisionPlan>(), c.problem);
+      is_modelled(run.kernel().precision(c.problem, c.plan).as<PrecisionPlan>(), c.problem, c.plan);
   const StatisticValues found = run.statistics();
   for (std::size_t i = 0; i < found.size(); ++i) {
     const bool is_asked = all_statistics()[i].tensor == "LSE" || has_o;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/attention/distribution.hpp"
 #include "core/attention/fused_roundings.hpp"
 #include "core/operations/forward.hpp"
 
@@ -173,10 +174,10 @@ const std::array<StatisticInfo, statistic_count>& all_statistics() {
   return table;
 }
 
-bool is_modelled(const PrecisionPlan& precision, const Problem& problem) {
-  if (precision.weight_format == ElementType::fp32 && has_unknown_order(precision, problem)) {
-    return false;
-  }
+bool is_modelled(const PrecisionPlan& precision, const Problem& problem, const Plan& plan) {
+  const bool sums_keys_apart =
+      has_unknown_order(precision, problem) || plan.distribution == Distribution::stripe;
+  if (precision.weight_format == ElementType::fp32 && sums_keys_apart) return false;
   return precision.splits <= 1 || precision.partial_format == ElementType::fp32;
 }
 

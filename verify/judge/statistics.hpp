@@ -48,8 +48,10 @@ using StatisticValues = std::array<StatisticValue, statistic_count>;
 
 /// True if the model has all roundings of O under these. It has none of the partial outputs that
 /// splits leave behind in 16 bits. Values that alternate have large partial sums where every second
-/// key is summed apart, as vector units do: with fp32 weights that is most of the error.
-[[nodiscard]] bool is_modelled(const PrecisionPlan& precision, const Problem& problem);
+/// key is summed apart, as vector units do and ranks with stripes of the keys: with fp32 weights
+/// that is most of the error.
+[[nodiscard]] bool is_modelled(const PrecisionPlan& precision, const Problem& problem,
+                               const Plan& plan);
 
 /// True if the model claims enough for this statistic, which is decided without looking at an
 /// output.

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/attention/distribution.hpp"
 #include "core/operations/forward.hpp"
 #include "verify/judge/law.hpp"
 #include "verify/judge/statistics.hpp"
@@ -46,10 +45,8 @@ constexpr Row rows[] = {
 bool is_judged(Run& run, std::string_view tensor) {
   if (tensor == "LSE") return run.kernel().gives(forward::lse);
   const Case& c = run.the_case();
-  // The model adds keys in their order. Ranks of a stripe have every n-th: sums that cancel key by
-  // key there do not here.
-  if (c.plan.distribution == Distribution::stripe) return false;
-  return is_modelled(run.kernel().precision(c.problem, c.plan).as<PrecisionPlan>(), c.problem);
+  return is_modelled(run.kernel().precision(c.problem, c.plan).as<PrecisionPlan>(), c.problem,
+                     c.plan);
 }
 
 Law statistic_law(const Row& row) {
